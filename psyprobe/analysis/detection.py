@@ -5,7 +5,6 @@ Everything here works from stored responses; no observer is needed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -14,6 +13,13 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis import alignment as statistics
+from psyprobe.analysis.comparison.references import (
+    REFERENCES,
+    LevelGrid,
+    References,
+    ScoredSlices,
+    score_references,
+)
 from psyprobe.analysis.comparison.sample import Sample
 from psyprobe.analysis.direction import can_be_scored
 from psyprobe.analysis.human_observer import (
@@ -48,6 +54,7 @@ from psyprobe.analysis.score import (
     interval_text,
     number,
     open_ends_text,
+    reference_record,
     takes_levels,
     telling_digits,
 )
@@ -77,6 +84,7 @@ _KEY = (
     "of a person: that, over what one of these people scores there, averaged on Fisher's z. 1 is "
     "as good as another person; a model may exceed it.",
     "above flat: the same on a scale from an observer with a flat CSF (0) to a person (1).",
+    f"references: {REFERENCES}",
     "f32 floor, noise: share of score points at the floor of the paper's float32 arithmetic, and "
     "share not above the noise floor.",
 )
@@ -100,6 +108,9 @@ class ResponderScore(Recorded):
     absolute: IsoResponse | None
     #: Beside the persons of each data set of `DetectionScore.people`.
     fractions: tuple[Fraction, ...] = ()
+    #: The alignment with other human references; None where castleCSF is not the reference, or
+    #: several levels vary.
+    references: References | None = None
 
     def cells(self) -> dict[str, str]:
         """Format the statistics as table cells, by heading."""
@@ -113,6 +124,11 @@ class ResponderScore(Recorded):
                 alignment.low,
                 alignment.high,
                 telling_digits(alignment.low, alignment.high, 2),
+            ),
+            **(
+                {}
+                if self.references is None
+                else {"references": self.references.text()}
             ),
             "monotone": number(slices.monotonicity),
             "level": number(slices.unevenness),
@@ -184,6 +200,7 @@ class ResponderScore(Recorded):
                 for name in ("reached", "total", "recrossed")
             },
             **vars(self.first or _NOBODY),
+            **reference_record(self.references),
         }
 
 
@@ -232,6 +249,7 @@ class DetectionScore(LayerScore):
                 alignment.low,
                 alignment.high,
                 of_person=score.first,
+                references=score.references,
                 over=alignment.over,
                 sample=alignment.sample,
             )
@@ -377,8 +395,7 @@ def _score_layer(
         status: FloatArray,
         grid: FloatArray,
         grid_status: FloatArray,
-        sample: Sample | None,
-        ranged: Sequence[Sample | None],
+        responder: str,
         floor: float = 0.0,
     ) -> ResponderScore:
         if not can_be_scored(response, status):
@@ -395,11 +412,15 @@ def _score_layer(
             shape, absolute = _iso_responses(selected, points, grid, floor)
         alignment = statistics.align(multiplier, response, **interval)
         return ResponderScore(
-            statistics.over_variants(alignment, sample, by_levels),
+            statistics.over_variants(alignment, samples[responder], by_levels),
             statistics.score_slices(multiplier, response),
             shape,
             absolute,
-            tuple(map(partial(fraction_of, confidence=confidence), persons, ranged)),
+            tuple(
+                fraction_of(dataset, sample, confidence)
+                for dataset, sample in zip(persons, in_ranges(responder), strict=True)
+            ),
+            references(responder, grid),
         )
 
     def responses(of: xr.Dataset, measure: str) -> FloatArray:
@@ -440,20 +461,31 @@ def _score_layer(
             samples.append(sample)
         return samples
 
-    sample, pixels_sample, contrast_sample = map(
-        sample_variants, ("response", "pixels", "difference")
-    )
+    def references(responder: str, grid: FloatArray) -> References | None:
+        if conditions is None:
+            return None
+        slices = [
+            ScoredSlices(multiplier, shown.difference, getattr(shown, responder))
+            for shown in filter(None, variants or [points])
+        ]
+        level_grid = None
+        if grid.size and list(selected.levels) == [level]:
+            grid_levels = selected.levels[level]
+            level_grid = LevelGrid(grid_levels, selected.difference, grid)
+        return score_references(conditions, levels, slices, level_grid, confidence)
+
+    responders = ("response", "pixels", "difference")
+    samples = {responder: sample_variants(responder) for responder in responders}
     grid = selected.grid
     stimulus_axis = np.broadcast_to(selected.difference, grid.shape)
-    facts = (responses, points.status, interval, sample)
+    facts = (responses, points.status, interval, samples["response"])
     return DetectionScore(
         score=scored(
             points.response,
             points.status,
             grid,
             selected.status,
-            sample,
-            in_ranges("response"),
+            "response",
             selected.noise_floor,
         ),
         pixels=scored(
@@ -461,16 +493,14 @@ def _score_layer(
             points.pixels_status,
             selected.pixels,
             selected.pixels_status,
-            pixels_sample,
-            in_ranges("pixels"),
+            "pixels",
         ),
         contrast=scored(
             points.difference,
             np.zeros(points.difference.shape),
             stimulus_axis,
             np.zeros(grid.shape),
-            contrast_sample,
-            in_ranges("difference"),
+            "difference",
         ),
         people=persons,
         unit=unit_symbol(result[f"scored_{level}"].attrs),

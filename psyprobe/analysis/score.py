@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray
 
+    from psyprobe.analysis.comparison.references import References
     from psyprobe.analysis.human_observer import Fraction
 
 #: Responders of rows: the observer, and the trivial responders as the scoreboard calls them.
@@ -147,6 +148,8 @@ class Entry:
     #: The score on the levels at which people were measured over what one person scores there, with
     #: its interval; None where there is no such person.
     of_person: Fraction | None = None
+    #: The score with other human references; None where there are none.
+    references: References | None = field(default=None, compare=False, repr=False)
     #: What the interval speaks of, in the plural: "variants", "items", "people"; empty where there
     #: is no interval.
     over: str = ""
@@ -159,11 +162,25 @@ class Entry:
         """Collect the entry's single values as a flat record."""
         record = {name: value for name, value in vars(self).items() if name != "sample"}
         person = record.pop("of_person")
+        references = record.pop("references")
         ends = {"": "fraction", "_low": "fraction_low", "_high": "fraction_high"}
-        return record | {
-            f"of_person{end}": person and getattr(person, name)
-            for end, name in ends.items()
-        }
+        return (
+            record
+            | {
+                f"of_person{end}": person and getattr(person, name)
+                for end, name in ends.items()
+            }
+            | reference_record(references)
+        )
+
+
+def reference_record(references: References | None) -> JsonObject:
+    """Collect the error over studies and the range over human models as a flat record."""
+    return {
+        "reference_error": references and references.error,
+        "references_low": references and references.low,
+        "references_high": references and references.high,
+    }
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from psyprobe.analysis import score as table
+from psyprobe.analysis.comparison.references import REFERENCES
 from psyprobe.analysis.comparison.table import ToldApart, better_than, told_apart
 from psyprobe.analysis.detection import ALIGNMENT
 from psyprobe.analysis.efficiency.scores import EFFICIENCY
@@ -229,7 +230,10 @@ class Scoreboard:
         blocks = [self.tests[i : i + step] for i in range(0, len(self.tests), step)]
         return table.document(
             format,
-            [lay_out(format, self._cells(block)) for block in blocks],
+            [
+                *(lay_out(format, self._cells(block)) for block in blocks),
+                *(lay_out(format, cells) for cells in [self._references()] if cells),
+            ],
             self._lines(),
         )
 
@@ -251,7 +255,9 @@ class Scoreboard:
         """Show the scoreboard as an HTML table in a notebook, with folded notes."""
         from psyprobe.files import html
 
-        return html.table(self._cells(self.tests)) + html.folded(
+        references = self._references()
+        tables = [self._cells(self.tests), *[references] * bool(references)]
+        return "".join(map(html.table, tables)) + html.folded(
             "notes", html.paragraphs("\n".join(self._lines()))
         )
 
@@ -271,6 +277,24 @@ class Scoreboard:
             cells.append([row.title, *scores, floor])
         return cells if self._is_of_paper else [line[:-1] for line in cells]
 
+    def _references(self) -> list[list[str]]:
+        """Lay out scores with other human references as rows of cells; empty without any."""
+        tests = [
+            test
+            for test in self.tests
+            if any(_references_of(row, test) for row in self.rows)
+        ]
+        rows = [
+            [row.title, *cells]
+            for row in self.rows
+            if any(cells := [_references_of(row, test) for test in tests])
+        ]
+        return (
+            [["references", *(test.short_name for test in tests)], *rows]
+            if rows
+            else []
+        )
+
     @property
     def _is_of_paper(self) -> bool:
         """Tell whether a column holds a score that Cai et al. (2025) define."""
@@ -285,6 +309,8 @@ class Scoreboard:
             lines += [text.format(cell=cell) for text in _KEY]
         kinds = {row.kind for row in self.rows}
         lines += self.legend()
+        if self._references():
+            lines.append(f"references: {REFERENCES}")
         if "people" in kinds:
             lines.append(_PEOPLE)
             lines += self._fraction_populations()
@@ -643,6 +669,12 @@ def _legend(metric: Metric) -> str:
     label = without_mathematics(metric.label).replace("_", "")
     direction = "larger" if metric.more_is_better else "smaller"
     return f"{metric.suffix}: {label} ({direction} is better)."
+
+
+def _references_of(row: BoardRow, test: Test) -> str:
+    """Format a row's score in a test with other human references; empty without any."""
+    entry = row.entries.get(test)
+    return "" if entry is None or entry.references is None else entry.references.text()
 
 
 def _format_cell(entry: Entry | None, metric: Metric) -> str:

@@ -1,0 +1,269 @@
+"""Score observers with other human references than castleCSF as published.
+
+castleCSF could have been fitted to other studies, and another model has another form. Both belong
+to all observers of a table alike, so neither is part of the interval over variants.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from psyprobe._typing import FloatArray
+from psyprobe.analysis.alignment import alignment_score
+from psyprobe.analysis.intervals import fisher, student_quantile
+from psyprobe.analysis.score import Recorded, number
+from psyprobe.human.achromatic import barten_csf, stela_csf
+from psyprobe.human.castle import castle_csf
+from psyprobe.human.leave_one_out import castle_csf_without, fitted_studies
+from psyprobe.human.points import LEVELS, Conditions
+from psyprobe.human.signature import ContrastSensitivity
+
+#: Other models of achromatic sensitivity. stelaCSF is of castleCSF's family and was fitted to much
+#: of the same data; Barten's form is independent.
+OTHER_MODELS: Mapping[str, ContrastSensitivity] = {
+    "stela_csf": stela_csf,
+    "barten_csf": barten_csf,
+}
+#: What a table says of them.
+REFERENCES = (
+    "± half the interval of r_s over the studies that castleCSF was fitted to (each left out in "
+    "turn, Student's t); it moves all observers alike and is no part of their intervals. Then the "
+    "smallest and largest r_s with castleCSF, stelaCSF and Barten's CSF, from the level grid of "
+    "achromatic tests."
+)
+#: Points at the end of a slice over whose slope its response goes on beyond it.
+_END = 3
+
+
+@dataclass(frozen=True)
+class ScoredSlices:
+    """Responses to one variant at multiples of human thresholds, a slice a level."""
+
+    #: Multiples of the threshold, shape (M,); contrasts and responses, shape (K, M).
+    multiplier: FloatArray
+    contrast: FloatArray
+    response: FloatArray
+
+
+@dataclass(frozen=True)
+class References(Recorded):
+    """The alignment of an observer with several human references."""
+
+    #: r_s with castleCSF as refitted without each study, by the study.
+    without_study: Mapping[str, float]
+    #: Half the 95 % interval of r_s over studies: delete-one jackknife, Student's t, on Fisher's z.
+    error: float
+    #: r_s with each model, castleCSF as published among them; empty where there is no other.
+    by_model: Mapping[str, float]
+
+    @property
+    def low(self) -> float | None:
+        """Return the smallest r_s over models, or None without other models."""
+        return min(self.by_model.values(), default=None)
+
+    @property
+    def high(self) -> float | None:
+        """Return the largest r_s over models, or None without other models."""
+        return max(self.by_model.values(), default=None)
+
+    def text(self) -> str:
+        """Format the error over studies and the range over models, "±0.02; 0.41 to 0.48"."""
+        error = f"±{number(self.error)}"
+        if not self.by_model:
+            return error
+        return f"{error}; {number(self.low)} to {number(self.high)}"
+
+
+@lru_cache(maxsize=64)
+def threshold_shifts(
+    conditions: Conditions, levels: tuple[float, ...]
+) -> Mapping[str, FloatArray]:
+    """Compute log10 of the threshold by each other reference over that by castleCSF, by level.
+
+    Parameters
+    ----------
+    conditions : Conditions
+        Of the experiment.
+    levels : tuple of float
+        Values of its level, K.
+
+    Returns
+    -------
+    mapping of str to ndarray, shape (K,)
+        By study that castleCSF is refitted without, then by model.
+    """
+    values = {name: getattr(conditions, name) for name in LEVELS}
+    values[conditions.level] = np.array(levels)
+    published = castle_csf(direction=conditions.direction, **values)
+    models = {study: castle_csf_without(study) for study in fitted_studies()}
+    if conditions.direction == "achromatic":
+        models |= OTHER_MODELS
+    return {
+        name: np.asarray(
+            np.log10(published / model(direction=conditions.direction, **values))
+        )
+        for name, model in models.items()
+    }
+
+
+def moved_response(slices: ScoredSlices, shift: FloatArray) -> FloatArray:
+    """Read responses at the same multiples of shifted thresholds, along each slice.
+
+    Log response is linear in log contrast between the points of a slice; beyond an end it goes on
+    as on the line through the end and the point two before it.
+
+    Parameters
+    ----------
+    slices : ScoredSlices
+        Responses at the multiples of the thresholds as they were.
+    shift : ndarray, shape (K,)
+        Log10 of each slice's new threshold over the old.
+
+    Examples
+    --------
+    >>> contrast = np.array([[0.1, 0.2, 0.4]])
+    >>> slices = ScoredSlices(np.array([0.5, 1.0, 2.0]), contrast, 3 * contrast)
+    >>> moved_response(slices, np.log10([2.0])).round(3)
+    array([[0.6, 1.2, 2.4]])
+    """
+    order = np.argsort(slices.multiplier)
+    x = np.log(slices.multiplier[order])
+    y = _log_positive(slices.response[:, order])
+    target = x + shift[:, None] * math.log(10)
+    # Contrasts of all slices are the same multiples of their thresholds, so they share an axis.
+    points = min(_END, len(x)) - 1
+    left = np.clip(np.searchsorted(x, target, side="right") - 1, 0, len(x) - 2)
+    right = left + 1
+    left = np.where(target > x[-1], len(x) - 1 - points, left)
+    right = np.where(target < x[0], points, right)
+    y_left = np.take_along_axis(y, left, axis=1)
+    y_right = np.take_along_axis(y, right, axis=1)
+    share = (target - x[left]) / (x[right] - x[left])
+    moved = np.empty_like(y)
+    moved[:, order] = np.exp(y_left + share * (y_right - y_left))
+    return moved
+
+
+@dataclass(frozen=True)
+class LevelGrid:
+    """Responses on a grid of one level and contrast."""
+
+    #: Values of the level, shape (L,); contrasts, shape (C,); responses, shape (L, C).
+    levels: FloatArray
+    contrast: FloatArray
+    response: FloatArray
+
+    def read(self, levels: FloatArray, contrast: FloatArray) -> FloatArray | None:
+        """Read responses between the points of the grid, None where one lies beyond it.
+
+        Log response is linear in the logarithm of level and contrast.
+
+        Parameters
+        ----------
+        levels : ndarray, shape (K,)
+            Values of the level.
+        contrast : ndarray, shape (K, M)
+            Contrasts at each of them.
+
+        Examples
+        --------
+        >>> response = np.array([[1.0, 10.0], [2.0, 20.0], [4.0, 40.0]])
+        >>> grid = LevelGrid(np.array([1.0, 2.0, 4.0]), np.array([0.1, 1.0]), response)
+        >>> grid.read(np.array([2.0]), np.array([[0.1, 0.5]])).round(2)
+        array([[ 2., 10.]])
+        >>> grid.read(np.array([2.0]), np.array([[0.01]])) is None
+        True
+        """
+        from scipy.interpolate import RegularGridInterpolator
+
+        axes = [np.log(self.levels), np.log(self.contrast)]
+        places = np.broadcast_arrays(np.log(levels)[:, None], np.log(contrast))
+        slack = 1e-9
+        for place, axis in zip(places, axes, strict=True):
+            if place.min() < axis[0] - slack or place.max() > axis[-1] + slack:
+                return None
+        inside = [
+            np.clip(place, axis[0], axis[-1])
+            for place, axis in zip(places, axes, strict=True)
+        ]
+        read = RegularGridInterpolator(axes, _log_positive(self.response))
+        return np.asarray(np.exp(read(np.stack(inside, axis=-1))))
+
+
+def _log_positive(response: FloatArray) -> FloatArray:
+    """Take logarithms, with the smallest response above 0 in place of those that are not."""
+    positive = response[response > 0]
+    least = positive.min() if positive.size else 1.0
+    return np.asarray(np.log(np.maximum(response, least)))
+
+
+def score_references(
+    conditions: Conditions,
+    levels: FloatArray,
+    variants: Sequence[ScoredSlices],
+    grid: LevelGrid | None,
+    confidence: float,
+) -> References | None:
+    """Score an observer with castleCSF without each of its studies, and with other models.
+
+    Parameters
+    ----------
+    conditions : Conditions
+        Of the experiment, whose human reference is castleCSF.
+    levels : ndarray, shape (K,)
+        Values of the level that are scored.
+    variants : sequence of ScoredSlices
+        Responses to each variant.
+    grid : LevelGrid or None
+        Where responses at the thresholds of other models are read; without it there are none.
+    confidence : float
+        Of the interval over studies.
+
+    Returns
+    -------
+    References or None
+        None where responses are equal, so that there is no score.
+    """
+    if any(len(np.unique(slices.response)) < 2 for slices in variants):
+        return None
+    shifts = threshold_shifts(conditions, tuple(map(float, levels)))
+    z = {
+        study: np.mean([_moved_z(slices, shifts[study]) for slices in variants])
+        for study in fitted_studies()
+    }
+    published = np.mean([_z(slices, slices.response) for slices in variants])
+    spread = _jackknife_error(np.array([*z.values()]))
+    reach = spread * student_quantile(len(z), confidence)
+    error = (np.tanh(published + reach) - np.tanh(published - reach)) / 2
+    by_model = {}
+    if grid is not None:
+        for name in OTHER_MODELS.keys() & shifts.keys():
+            contrast = variants[0].contrast * 10 ** shifts[name][:, None]
+            response = grid.read(levels, contrast)
+            if response is not None and np.isfinite(response).all():
+                by_model[name] = float(np.tanh(_z(variants[0], response)))
+    if by_model:
+        by_model = {"castle_csf": float(np.tanh(published))} | by_model
+    without_study = {study: float(np.tanh(value)) for study, value in z.items()}
+    return References(without_study, float(error), by_model)
+
+
+def _z(slices: ScoredSlices, response: FloatArray) -> float:
+    """Compute Fisher's z of the alignment of responses at the multiples of slices."""
+    return float(fisher(alignment_score(slices.multiplier, response)))
+
+
+def _moved_z(slices: ScoredSlices, shift: FloatArray) -> float:
+    """Compute Fisher's z of the alignment with shifted thresholds."""
+    return _z(slices, moved_response(slices, shift))
+
+
+def _jackknife_error(values: FloatArray) -> float:
+    """Compute the standard error from values that each leave one of n units out."""
+    n = len(values)
+    return float(np.sqrt((n - 1) / n * ((values - values.mean()) ** 2).sum()))
