@@ -80,8 +80,14 @@ def _differing(settings: Sequence[Mapping[str, str]]) -> list[list[str]]:
 
 def _settings(result: xr.Dataset) -> dict[str, str]:
     """Collect what a run was set to: its page, its layer and its observer's options."""
-    card = json.loads(str(result.attrs.get("observer_card", "{}")))
     settings = dict(_leaves("", page_of(result)))
+    try:
+        card = json.loads(str(result.attrs.get("observer_card", "{}")))
+    except json.JSONDecodeError:
+        # Whoever needs more of the card than a name says what is wrong with it.
+        return settings
+    if not isinstance(card, dict):
+        return settings
     features: Sequence[str] = card.get("features") or []
     if card.get("ability") == "answer" and len(features) == 1:
         settings["layer"] = features[0]
