@@ -28,6 +28,7 @@ from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.observers.decisions.recipe import Recipe
 from psyprobe.observers.decisions.training import (
     TrainedStage,
+    _Features,
     _swapped_d_prime,
     extrapolated_d_prime,
 )
@@ -396,7 +397,8 @@ TASKS: dict[str, dict[str, Any]] = {
 
 def test_labels_are_swapped_sixty_times_by_chance() -> None:
     signals, blanks = np.random.default_rng(4).normal(size=(2, 40, 6))
-    mean, error = _swapped_d_prime(Recipe(), signals[None], blanks)
+    features = _Features.spanned(Recipe(), signals[None], blanks)
+    mean, error = _swapped_d_prime(Recipe(), features)
     assert abs(mean) < 3 * error
     # A single swap scatters by about 0.3 with eight held-out fields.
     assert error < 0.055
