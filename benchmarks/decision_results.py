@@ -17,7 +17,7 @@ import sys
 import time
 import tomllib
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,11 +48,14 @@ LAYERS = {
     "efficientnet_lite2": ("blocks.1", "blocks.3"),
     "efficientnet_lite0": ("blocks.1", "blocks.3"),
     "mobilenetv2": ("blocks.1", "blocks.4"),
-    "resnet50_augnet": ("layer1", "layer3"),
+    # Of earlier layers, 256 images fill 10 GB.
+    "resnet50_augnet": ("layer2", "layer3"),
     "vit_small_dinov2_saliency": ("blocks.2", "blocks.7"),
     "efficientnet_lite1": ("blocks.1", "blocks.3"),
-    "hed": ("block1", "block3"),
+    "hed": ("block3", "block4"),
 }
+#: The palette has three greys.
+MARKERS = dict(zip(LAYERS, "osDv^PX", strict=True))
 PAGES = ("gabor_in_noise", "equivalent_noise")
 #: Columns of docs/results.csv that are measured.
 MEASURED = [
@@ -256,7 +259,7 @@ def write_page(store: str) -> None:
         for name, rows in tables.items():
             page = put(page, name, rows)
         path.write_text(page, encoding="utf-8")
-    save(figure(noisy, curves), "results_decisions", 85)
+    save(figure(noisy, curves), "results_decisions", 80)
     write_digests(curves)
 
 
@@ -266,6 +269,9 @@ def table(curves: Sequence[Curve], variable: str, digits: int) -> str:
     for curve in curves:
         cells = [
             "{:.{n}g} [{:.{n}g}, {:.{n}g}]".format(*ends, n=digits)
+            # Answers of some tell no threshold.
+            if np.isfinite(ends).all()
+            else "-"
             for ends in curve.ends(variable)
         ]
         rows.append([f"`{curve.label}`", f"{curve.density:.3g}", *cells])
@@ -313,54 +319,85 @@ def amplifiers(curves: Sequence[Curve]) -> str:
 
 
 def figure(noisy: Sequence[Curve], curves: Sequence[Curve]) -> Figure:
-    """Sensitivity and efficiency over frequency, and energy over the density of noise."""
+    """Draw sensitivity, efficiency over frequency and over layers, and equivalent noise.
+
+    Colours are encoders; solid lines are the denser noise, dashed lines the thinner one.
+    """
     amplified = [curve for curve in curves if curve.page == PAGES[1]]
-    count = 3 if amplified else 2
-    figure = Figure(figsize=(4.6 * count, 5.2), layout="constrained")
-    panels = figure.subplots(1, count)
-    labels = list(dict.fromkeys(curve.label for curve in noisy))
-    colours = style.library["tableau-colorblind10"]["axes.prop_cycle"].by_key()["color"]
-    for panel, variable in zip(panels, ("sensitivity", "efficiency"), strict=False):
-        for curve in noisy:
+    drawn = Figure(figsize=(11, 9.6), layout="constrained")
+    panels = drawn.subplots(2, 2)
+    sensitivity, efficiency, depth, energy = panels.flat
+    names = list(dict.fromkeys(curve.name for curve in noisy))
+    cycle = style.library["tableau-colorblind10"]["axes.prop_cycle"].by_key()["color"]
+    colours = dict(zip(names, cycle, strict=False))
+    last_layers = [curve for curve in noisy if not curve.layer]
+    for panel, variable in ((sensitivity, "sensitivity"), (efficiency, "efficiency")):
+        for curve in last_layers:
             thick = curve.density == DENSITIES[0]
-            label = f"{curve.label}, {curve.density:.3g} deg²"
-            colour = colours[labels.index(curve.label)]
-            line = "-" if thick else "--"
-            draw_ends(panel, curve, variable, label=label, color=colour, linestyle=line)
+            draw_ends(
+                panel,
+                curve,
+                variable,
+                label=curve.name if thick else "_",
+                color=colours[curve.name],
+                linestyle="-" if thick else "--",
+                alpha=1.0 if thick else 0.5,
+            )
         panel.set(xscale="log", yscale="log", xlabel="Spatial frequency (cpd)")
         panel.set_xticks(FREQUENCIES, labels=[f"{f:g}" for f in FREQUENCIES])
         panel.minorticks_off()
     for density, line in zip(DENSITIES, ("-", "--"), strict=True):
-        for curve in [curve for curve in noisy if curve.density == density][:1]:
+        for curve in [curve for curve in last_layers if curve.density == density][:1]:
             ideal = 1 / curve.csf["ideal_threshold"].values
             label = f"ideal observer, {density:.3g} deg²"
-            panels[0].plot(
+            sensitivity.plot(
                 FREQUENCIES, ideal, color="k", linestyle=line, label=label, lw=0.8
             )
-    panels[0].set_ylabel("Sensitivity (1 / threshold contrast)")
+    sensitivity.set(ylabel="Sensitivity (1 / threshold contrast)", ylim=(8, 2e3))
     for (label, (low, high)), shade in zip(
         PEOPLE.items(), ("0.75", "0.87"), strict=True
     ):
-        panels[1].axhspan(low, high, color=shade, label=label, zorder=0)
-    panels[1].axhline(1, color="k", lw=0.8)
-    panels[1].set_ylabel("Efficiency")
-    if amplified:
-        draw_amplifiers(panels[2], amplified, dict(zip(labels, colours, strict=False)))
-    figure.legend(
-        *panels[0].get_legend_handles_labels(),
-        loc="outside lower center",
-        ncols=4,
-        fontsize="x-small",
-    )
-    panels[0].set_ylim(8, 2e3)
+        efficiency.axhspan(low, high, color=shade, label=label, zorder=0)
+    for panel in (efficiency, depth):
+        panel.axhline(1, color="k", lw=0.8)
     # The legend stands below the points.
-    panels[1].set_ylim(2e-4, 5)
-    panels[1].legend(
-        *zip(*people_handles(panels[1]), strict=True),
+    efficiency.set(ylabel="Efficiency", ylim=(2e-4, 5))
+    efficiency.legend(
+        *zip(*people_handles(efficiency), strict=True),
         fontsize="x-small",
         loc="lower left",
     )
-    return figure
+    draw_depth(depth, noisy, colours)
+    draw_amplifiers(energy, amplified, colours)
+    drawn.legend(
+        *sensitivity.get_legend_handles_labels(),
+        loc="outside lower center",
+        ncols=4,
+        fontsize="small",
+    )
+    return drawn
+
+
+def draw_depth(panel: Axes, noisy: Sequence[Curve], colours: Mapping[str, str]) -> None:
+    """Draw the mean efficiency of each encoder over its early, middle and last layer."""
+    for name, layers in LAYERS.items():
+        efficiencies = {
+            curve.layer: curve.mean_efficiency()
+            for curve in noisy
+            if curve.name == name and curve.density == DENSITIES[0]
+        }
+        places = [layer for layer in (*layers, "") if layer in efficiencies]
+        x = [(*layers, "").index(layer) for layer in places]
+        y = [efficiencies[layer] for layer in places]
+        panel.plot(x, y, marker=MARKERS[name], color=colours.get(name, "k"))
+    panel.set(
+        yscale="log",
+        ylim=(2e-3, 2),
+        xlim=(-0.3, 2.3),
+        xlabel="Layer",
+        ylabel="Efficiency, geometric mean over frequencies",
+    )
+    panel.set_xticks(range(3), labels=["early", "middle", "last"])
 
 
 def people_handles(panel: Axes) -> list[tuple[Any, str]]:
@@ -374,22 +411,21 @@ def draw_ends(panel: Axes, curve: Curve, variable: str, **style: Any) -> None:
     value, low, high = curve.ends(variable).T
     x = curve.csf[curve.level].values
     error = np.maximum([value - low, high - value], 0)
-    panel.errorbar(x, value, error, marker="o", markersize=3, capsize=2, **style)
+    marker = MARKERS.get(curve.name, "o")
+    panel.errorbar(x, value, error, marker=marker, markersize=4, capsize=2, **style)
 
 
 def draw_amplifiers(
-    panel: Axes, curves: Sequence[Curve], colours: dict[str, str]
+    panel: Axes, curves: Sequence[Curve], colours: Mapping[str, str]
 ) -> None:
     """Draw the energy of thresholds over the density of noise, in each encoder's colour."""
     for curve in curves:
-        colour = colours.get(curve.label, "k")
-        draw_ends(panel, curve, "threshold_energy", label=curve.label, color=colour)
+        draw_ends(panel, curve, "threshold_energy", color=colours.get(curve.name, "k"))
     panel.set(
         xlabel="Density of the noise (deg²)", ylabel="Energy of the threshold (deg²)"
     )
     panel.set_xscale("symlog", linthresh=1e-8)
     panel.set_yscale("log")
-    panel.legend(fontsize="x-small")
 
 
 def write_digests(curves: Sequence[Curve]) -> None:
