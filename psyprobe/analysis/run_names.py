@@ -82,7 +82,7 @@ def _settings(result: xr.Dataset) -> dict[str, str]:
     """Collect what a run was set to: its page, its layer and its observer's options."""
     settings = dict(_leaves("", page_of(result)))
     try:
-        card = json.loads(str(result.attrs.get("observer_card", "{}")))
+        card = json.loads(result.attrs.get("observer_card", "{}"))
     except json.JSONDecodeError:
         # Whoever needs more of the card than a name says what is wrong with it.
         return settings
@@ -99,7 +99,5 @@ def _leaves(prefix: str, table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in table.items():
         if isinstance(value, Mapping):
             yield from _leaves(f"{prefix}{name}.", value)
-        elif not isinstance(value, list):
-            text = f"{value:g}" if isinstance(value, float) else str(value)
-            if len(text) <= _LONGEST_VALUE:
-                yield prefix + name, text
+        elif len(str(value)) <= _LONGEST_VALUE:
+            yield prefix + name, str(value)
