@@ -13,7 +13,6 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from psyprobe.analysis.run_names import rename_observer
 from psyprobe.errors import InputError, describe_failure, unknown_name
 from psyprobe.files.programs import run_file
 from psyprobe.running.protocol import labelled
@@ -284,6 +283,9 @@ def name_run(result: Dataset, label: str, started: str | None) -> Dataset:
     """
     if not label:
         return result
+    # Most probes are loaded to ask, and need no results.
+    from psyprobe.analysis.run_names import rename_observer
+
     named = rename_observer(result, labelled(result.attrs["observer"], label))
     return named.assign_attrs(label=label, started=started or "")
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 
 import numpy as np
 
@@ -229,20 +230,22 @@ def score_references(
     References or None
         None where responses are equal, so that there is no score.
     """
-    if any(len(np.unique(slices.response)) < 2 for slices in variants):
-        return None
     shifts = threshold_shifts(conditions, tuple(map(float, levels)))
-    z = {
-        study: np.mean([_moved_z(slices, shifts[study]) for slices in variants])
+    moved = {
+        study: [moved_response(slices, shifts[study]) for slices in variants]
         for study in fitted_studies()
     }
+    responses = chain((slices.response for slices in variants), *moved.values())
+    if any(len(np.unique(response)) < 2 for response in responses):
+        return None
+    z = {study: np.mean([*map(_z, variants, moved[study])]) for study in moved}
     published = np.mean([_z(slices, slices.response) for slices in variants])
     spread = _jackknife_error(np.array([*z.values()]))
     reach = spread * student_quantile(len(z), confidence)
     error = (np.tanh(published + reach) - np.tanh(published - reach)) / 2
     by_model = {}
     if grid is not None:
-        for name in OTHER_MODELS.keys() & shifts.keys():
+        for name in [name for name in OTHER_MODELS if name in shifts]:
             contrast = variants[0].contrast * 10 ** shifts[name][:, None]
             response = grid.read(levels, contrast)
             if response is not None and np.isfinite(response).all():
@@ -256,11 +259,6 @@ def score_references(
 def _z(slices: ScoredSlices, response: FloatArray) -> float:
     """Compute Fisher's z of the alignment of responses at the multiples of slices."""
     return float(fisher(alignment_score(slices.multiplier, response)))
-
-
-def _moved_z(slices: ScoredSlices, shift: FloatArray) -> float:
-    """Compute Fisher's z of the alignment with shifted thresholds."""
-    return _z(slices, moved_response(slices, shift))
 
 
 def _jackknife_error(values: FloatArray) -> float:
