@@ -2,8 +2,8 @@
 
     OMP_NUM_THREADS=1 python benchmarks/beside_others.py
 
-Needs what `docs/beside_others.md` names: `pip install --no-deps stimupy psignifit questplus osculari`,
-and torch for osculari. A peer that is not installed is left out, with a line that says so.
+Needs `pip install --no-deps stimupy psignifit questplus osculari visualpriors clip`, and torch for
+osculari. A peer that is not installed is left out, with a line that says so.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
@@ -60,6 +62,14 @@ def milliseconds(work: Callable[[], object], count: int = 1) -> float:
         work()
         seconds.append(time.process_time() - start)
     return 1000 * statistics.median(seconds) / count
+
+
+def timed(seconds: dict[str, float], name: str, work: Callable[[], Any]) -> Any:
+    """Do a piece of work, and add its processor time, s, to what its doer has taken."""
+    start = time.process_time()
+    outcome = work()
+    seconds[name] += time.process_time() - start
+    return outcome
 
 
 def delivered(light: np.ndarray, spec: pp.Specification, quantity: str) -> float:
@@ -209,26 +219,23 @@ def beside_questplus(peer: str) -> Iterator[Row]:
     )
     rng = np.random.default_rng(1)
     equal_levels = 0
-    seconds = {"psyprobe": 0.0, "questplus": 0.0}
+    seconds: dict[str, float] = {"psyprobe": 0.0, "questplus": 0.0}
     for _ in range(N_TRIALS):
-        start = time.process_time()
-        (level,) = ours.ask(1)
-        seconds["psyprobe"] += time.process_time() - start
-        start = time.process_time()
-        intensity = theirs.next_stim["intensity"]
-        seconds["questplus"] += time.process_time() - start
+        (level,) = timed(seconds, "psyprobe", lambda: ours.ask(1))
+        stimulus = timed(seconds, "questplus", lambda: theirs.next_stim)
         log_contrast = float(np.log10(level.contrast))
-        equal_levels += abs(log_contrast - intensity) < 1e-9
+        equal_levels += abs(log_contrast - stimulus["intensity"]) < 1e-9
         is_yes = rng.random() < 0.02 + 0.95 / (1 + np.exp(-6 * (log_contrast + 1.8)))
-        start = time.process_time()
-        ours.tell(level, float(is_yes))
-        seconds["psyprobe"] += time.process_time() - start
-        start = time.process_time()
+        # The peer takes levels of its own grid alone, to the last digit.
         place = log_contrasts[np.argmin(np.abs(log_contrasts - log_contrast))]
-        theirs.update(
-            stim={"intensity": place}, outcome={"response": "yes" if is_yes else "no"}
+        tell_ours = partial(ours.tell, level, float(is_yes))
+        tell_theirs = partial(
+            theirs.update,
+            stim={"intensity": place},
+            outcome={"response": "yes" if is_yes else "no"},
         )
-        seconds["questplus"] += time.process_time() - start
+        timed(seconds, "psyprobe", tell_ours)
+        timed(seconds, "questplus", tell_theirs)
     axes = ("mean", "sd", "lower_asymptote", "lapse_rate")
     difference = np.abs(
         ours.posterior.joint(0) - theirs.posterior.transpose(*axes).values

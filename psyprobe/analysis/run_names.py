@@ -57,19 +57,18 @@ def name_apart(results: Sequence[xr.Dataset]) -> list[xr.Dataset]:
     for index, result in enumerate(results):
         key = (str(result.attrs["experiment"]), str(result.attrs["observer"]))
         indices[key].append(index)
-    named = list(results)
+    renamed = list(results)
     for (_, observer), members in indices.items():
-        settings = [_settings(results[index]) for index in members]
-        for index, own in zip(members, _differing(settings), strict=True):
-            if own:
-                named[index] = rename_observer(
-                    results[index], ", ".join([observer, *own])
-                )
-    return named
+        differences = _differences([_settings(results[index]) for index in members])
+        for index, settings in zip(members, differences, strict=True):
+            if settings:
+                name = ", ".join([observer, *settings])
+                renamed[index] = rename_observer(results[index], name)
+    return renamed
 
 
-def _differing(settings: Sequence[Mapping[str, str]]) -> list[list[str]]:
-    """List of each run the settings that not all runs share, as NAME=VALUE."""
+def _differences(settings: Sequence[Mapping[str, str]]) -> list[list[str]]:
+    """List the settings of each run in which the runs differ, as NAME=VALUE."""
     names = list(dict.fromkeys(name for run in settings for name in run))
     differing = [name for name in names if len({run.get(name) for run in settings}) > 1]
     return [

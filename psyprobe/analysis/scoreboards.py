@@ -228,14 +228,11 @@ class Scoreboard:
             return table.json_text(self._content())
         step = _COLUMNS if format == "text" else len(self.tests)
         blocks = [self.tests[i : i + step] for i in range(0, len(self.tests), step)]
-        return table.document(
-            format,
-            [
-                *(lay_out(format, self._cells(block)) for block in blocks),
-                *(lay_out(format, cells) for cells in [self._references()] if cells),
-            ],
-            self._lines(),
-        )
+        tables = [self._cells(block) for block in blocks]
+        if references := self._references():
+            tables.append(references)
+        laid_out = [lay_out(format, cells) for cells in tables]
+        return table.document(format, laid_out, self._lines())
 
     def to_frame(self) -> pd.DataFrame:
         """Convert the scoreboard to a pandas table, one row a score.
@@ -255,8 +252,9 @@ class Scoreboard:
         """Show the scoreboard as an HTML table in a notebook, with folded notes."""
         from psyprobe.files import html
 
-        references = self._references()
-        tables = [self._cells(self.tests), *[references] * bool(references)]
+        tables = [self._cells(self.tests)]
+        if references := self._references():
+            tables.append(references)
         return "".join(map(html.table, tables)) + html.folded(
             "notes", html.paragraphs("\n".join(self._lines()))
         )

@@ -57,7 +57,7 @@ class References(Recorded):
 
     #: r_s with castleCSF as refitted without each study, by the study.
     without_study: Mapping[str, float]
-    #: Half the 95 % interval of r_s over studies: delete-one jackknife, Student's t, on Fisher's z.
+    #: Half the interval of r_s over studies: delete-one jackknife, Student's t, on Fisher's z.
     error: float
     #: r_s with each model, castleCSF as published among them; empty where there is no other.
     by_model: Mapping[str, float]

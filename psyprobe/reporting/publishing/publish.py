@@ -195,10 +195,10 @@ def _failed_runs(
 ) -> Iterator[tuple[RunRecord, JsonObject]]:
     """Iterate over unfinished runs that failed, one of each experiment, observer and label."""
     waiting = dict(failures)
+    counts = store.database.count_answers()
     for record in store.runs():
         names = (record.experiment, record.observer, record.label)
         if record.finished is None and names in waiting:
-            counts = store.database.count_answers()
             answered = counts.get(
                 (record.observer_digest[:DIGEST_DIGITS], record.label), 0
             )
@@ -289,14 +289,15 @@ def refuse_few_people(
     record: RunRecord, groups: Sequence[Sequence[RunRecord]], root: Path, terms: Terms
 ) -> None:
     """Refuse people of an experiment of whom there are so few that one may tell who is who."""
-    here = {
-        others[0].observer
-        for others in groups
-        if others[0].experiment == record.experiment
-        and observer_kind(others[0].observer_card).startswith("person")
+    store_people = {
+        first.observer
+        for first, *_ in groups
+        if first.experiment == record.experiment
+        and observer_kind(first.observer_card).startswith("person")
     }
     pattern = f"results/person-*/*/{slug(record.experiment)}-????????"
-    count = max(len(here), len({path.parts[-3] for path in root.glob(pattern)}))
+    registry_people = {path.parts[-3] for path in root.glob(pattern)}
+    count = max(len(store_people), len(registry_people))
     if count < _FEWEST_PEOPLE and not terms.few_people:
         raise InputError(
             f"{count} people of this experiment are so few that others may tell who is who; "
