@@ -1,11 +1,12 @@
-"""The tables, figures and scores of docs/results.md and of benchmarks/README.md, from stores of
-finished runs.
+"""Runs, tables, figures and scores of docs/results.md and of benchmarks/README.md.
 
-    python benchmarks/results_page.py runs.sqlite metrics.sqlite
+    python benchmarks/results_page.py run STORE OBSERVER ...  # the nine tests, and pixels per degree
+    python benchmarks/results_page.py page STORE ...
 
-Tables are written into these pages between the comments that name them, figures into docs/images, in 256 colours, since contour plots in true colour are three times as large, and every
-score with the digests of its page and its observer into docs/results.csv. The words of the page are
-written by hand.
+Tables are written into these pages between the comments that name them, figures into docs/images,
+in 256 colours, since contour plots in true colour are three times as large, and every score with
+the digests of its page and its observer into docs/results.csv. Tests that the stores lack stay as
+they stand. The words of the page are written by hand.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import io
 import json
 import re
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,13 +30,18 @@ mpl.use("agg")
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
+from scipy.stats import spearmanr
 
+import psyprobe as pp
+from psyprobe.analysis import score_over_ppd
 from psyprobe.analysis.measures import join_measures
+from psyprobe.analysis.result_stimulus import page_of as page_of_result
 from psyprobe.analysis.score import csv_text, number
+from psyprobe.analysis.scoreboards import Scoreboard
 from psyprobe.experiment import load_suite
 from psyprobe.human.models import human_label
 from psyprobe.observers import Card
-from psyprobe.plotting import bar_panels, heat_map, matched_contrast
+from psyprobe.plotting import bar_panels, heat_map, matched_contrast, ppd_curves
 from psyprobe.probes.experiments import load_results
 from psyprobe.probes.results import plot, score_layers, scoreboard
 
@@ -60,54 +67,94 @@ METRICS = ("cvvdp", "castlecsf")
 #: With a figure of all nine tests.
 NINE_PANELS = ("packaged:mobilenetv2", "packaged:efficientnet_lite0")
 
+#: The test that is run over pixels per degree, at which, and over frequencies that all can show.
+OVER_PPD = "gabor_achromatic"
+PPD = [60.0, 15.0, 21.2, 30.0, 42.4, 84.9, 120.0]
+SHARED_RANGE = {
+    "levels.frequency.from": 0.5,
+    "levels.frequency.to": 6,
+    "variants.draw": 1,
+}
+
 PerTest = Mapping[tuple[str, str], Any]
 
 
-def main(stores: Sequence[str]) -> None:
-    results = results_of(stores)
+def run(store: str, observers: Sequence[str]) -> None:
+    """Run the nine tests, and one over pixels per degree, with observers; resumes."""
+    for name in observers:
+        observer = pp.load_observer(name)
+        for page in runs_of(name):
+            start = time.process_time()
+            pp.run(page, observer, store=store, score_only=True, progress=False)
+            seconds = time.process_time() - start
+            print(f"{page.name} {page.changed} {name}: {seconds:.0f} s", flush=True)
+
+
+def runs_of(observer: str) -> Iterator[pp.Experiment]:
+    """Iterate over the pages that an observer is run on."""
+    for name in NINE:
+        yield pp.load_experiment(name)
+    if observer not in METRICS:
+        page = pp.load_experiment(OVER_PPD)
+        for ppd in PPD:
+            yield page.with_settings({"stimulus.parameters.ppd": ppd, **SHARED_RANGE})
+
+
+def write_page(stores: Sequence[str]) -> None:
+    """Write the tables, figures and scores of finished runs."""
+    results, over_ppd = results_of(stores)
     scores = {place: score_layers(result)[0] for place, result in results.items()}
-    board = scoreboard(
-        score for (test, _), score in scores.items() if test in NINE
-    ).sort("gabor_achromatic")
     pages = {path: path.read_text(encoding="utf-8") for path in PAGES}
-    tables = {
-        "nine tests": without_counts_of_matches(board.table("markdown")),
-        "contrast discrimination": own_table(
-            scores, JND[0], ("shift", "shape", "reached", "dip", "handle")
-        ),
-        "orientation discrimination": own_table(
-            scores, JND[1], ("shift", "shape", "reached", "slope", "anisotropy")
-        ),
-        "frequency discrimination": own_table(
-            scores, JND[2], ("shift", "shape", "reached", "slope", "anisotropy")
-        ),
-        "acuity": limits(scores),
-        "surround": own_table(
-            scores, "surround", ("reached", "elevation", "tuning", "response ratio")
-        ),
-        "time": aligned_in_time(scores),
-        "flicker": over_time(results),
-        "float32": floors(scores),
-    }
-    for name, table in tables.items():
+    for name, table in tables(results, scores, over_ppd):
         path = page_of(name, pages)
         pages[path] = put(pages[path], name, table)
     for path, page in pages.items():
         path.write_text(page, encoding="utf-8")
+    measured_tests = {test for test, _ in results}
     path = DOCS / "results.csv"
     with path.open(encoding="utf-8") as file:
-        # Those of decision_results.py.
         other_rows = [
-            row for row in csv.DictReader(file) if row["experiment"] not in TESTS
+            row
+            for row in csv.DictReader(file)
+            if row["experiment"] not in measured_tests
         ]
     rows = [*records(results, scores), *other_rows]
     path.write_text(csv_text(rows) + "\n", encoding="utf-8")
-    save(heat_map(board), "results_scores", 90)
-    bars = bar_panels(board)
-    # Room for the names of all observers above the panels.
-    bars.set_size_inches(14.5, 6)
-    save(bars, "results_bars", 75)
-    figures(results)
+    figures(results, scores, over_ppd)
+
+
+def tables(
+    results: PerTest, scores: PerTest, over_ppd: Sequence[xr.Dataset]
+) -> Iterator[tuple[str, str]]:
+    """Iterate over the tables of the tests that were run, with their names."""
+    measured_tests = {test for test, _ in results}
+    if measured_tests & set(NINE):
+        board = board_of_nine(scores)
+        yield "nine tests", without_counts_of_matches(board.table("markdown"))
+        yield "float32", floors(scores)
+    if over_ppd:
+        yield "pixels per degree", orders_by_ppd(over_ppd)
+    columns = {
+        JND[0]: ("shift", "shape", "reached", "dip", "handle"),
+        JND[1]: ("shift", "shape", "reached", "slope", "anisotropy"),
+        JND[2]: ("shift", "shape", "reached", "slope", "anisotropy"),
+        "surround": ("reached", "elevation", "tuning", "response ratio"),
+    }
+    for test, names in columns.items():
+        if test in measured_tests:
+            yield test.replace("_", " "), own_table(scores, test, names)
+    if measured_tests & set(ACUITY):
+        yield "acuity", limits(scores)
+    if measured_tests & set(TIME):
+        yield "time", aligned_in_time(scores)
+        yield "flicker", over_time(results)
+
+
+def board_of_nine(scores: PerTest) -> Scoreboard:
+    """Collect the scores of the nine tests, the best of the first test on top."""
+    return scoreboard(
+        score for (test, _), score in scores.items() if test in NINE
+    ).sort(OVER_PPD)
 
 
 def without_counts_of_matches(table: str) -> str:
@@ -117,15 +164,18 @@ def without_counts_of_matches(table: str) -> str:
     )
 
 
-def results_of(stores: Sequence[str]) -> PerTest:
-    """Results by test and observer, in the order of the page; of several that with the most
-    responses."""
+def results_of(stores: Sequence[str]) -> tuple[PerTest, list[xr.Dataset]]:
+    """Load results by test and observer, in the order of the page, and those over pixels per
+    degree; of several results that with the most responses."""
     results: dict[tuple[str, str], Any] = {}
+    over_ppd = []
     for result in (result for store in stores for result in load_results(store)):
         place = result.attrs["experiment"], result.attrs["observer"]
-        if (
+        if "stimulus.parameters.ppd" in page_of_result(result).get("changed", {}):
+            over_ppd.append(result)
+        elif (
             place[0] in TESTS
-            and result.attrs["observer"] != "pixels"
+            and place[1] != "pixels"
             and not results.get(place, result).nbytes > result.nbytes
         ):
             results[place] = result
@@ -133,33 +183,79 @@ def results_of(stores: Sequence[str]) -> PerTest:
         {observer for _, observer in results},
         key=lambda observer: (observer in METRICS, observer),
     )
-    return {
+    ordered = {
         (test, name): results[test, name]
         for test in TESTS
         for name in names
         if (test, name) in results
     }
+    return ordered, over_ppd
 
 
-def figures(results: PerTest) -> None:
+def orders_by_ppd(over_ppd: Sequence[xr.Dataset]) -> str:
+    """Tabulate r_s of each encoder at each ppd, and how alike its order is to that at 60."""
+    curves = score_over_ppd(over_ppd).curves
+    ppd = curves[0].ppd
+    scores = np.array([curve.scores for curve in curves])
+    rows = [
+        [f"`{curve.observer}`", *map(number, curve.scores)]
+        for curve in sorted(curves, key=lambda curve: -curve.at_convention)
+    ]
+    encoders = scores[[curve.observer != "pixels" for curve in curves]]
+    convention = encoders[:, ppd.index(60.0)]
+    orders = [spearmanr(convention, column).statistic for column in encoders.T]
+    rows.append(["order of encoders, r_s with that at 60", *map(number, orders)])
+    return markdown(["r_s at pixels per degree", *(f"{x:g}" for x in ppd)], rows)
+
+
+def figures(results: PerTest, scores: PerTest, over_ppd: Sequence[xr.Dataset]) -> None:
+    """Draw the figures of what was run, those of contours where level grids were run."""
+    measured_tests = {test for test, _ in results}
+    if over_ppd:
+        curves = score_over_ppd(over_ppd)
+        save(ppd_curves(curves), "results_ppd", 80)
+    if measured_tests & set(NINE):
+        board = board_of_nine(scores)
+        save(heat_map(board), "results_scores", 90)
+        bars = bar_panels(board)
+        # Room for the names of all observers above the panels.
+        bars.set_size_inches(14.5, 6)
+        save(bars, "results_bars", 75)
+    for test in measured_tests & set(JND):
+        save(
+            plot([result for (name, _), result in results.items() if name == test]),
+            f"results_{test}",
+            75,
+        )
+    if measured_tests & set(TIME):
+        save(in_time(results), "results_time", 80)
+    figures_of_grids(results)
+
+
+def figures_of_grids(results: PerTest) -> None:
+    """Draw contours and matches of the encoders whose level grids were run."""
     gridded = {
         place: result
         for place, result in results.items()
         if place[1].startswith("packaged:") and "response" in result
     }
 
-    def of(test: str, among: PerTest) -> list[Any]:
-        return [result for (name, _), result in among.items() if name == test]
+    def of(test: str) -> list[Any]:
+        return [result for (name, _), result in gridded.items() if name == test]
 
-    save(plot(of("gabor_achromatic", gridded), human="both"), "results_contours", 75)
+    if contours := of(OVER_PPD):
+        save(plot(contours, human="both"), "results_contours", 75)
     for observer in NINE_PANELS:
         nine = [
             result
             for (test, name), result in gridded.items()
             if name == observer and test in NINE
         ]
-        save(plot(nine, human="both"), f"results_{observer.partition(':')[2]}", 75)
-    matching = of("contrast_matching", gridded)
+        if len(nine) == len(NINE):
+            save(plot(nine, human="both"), f"results_{observer.partition(':')[2]}", 75)
+    matching = of("contrast_matching")
+    if not matching:
+        return
     figure = Figure(figsize=(10.5, 4 * -(-len(matching) // 2)), layout="constrained")
     grid = figure.add_gridspec(-(-len(matching) // 2), 2)
     for i, result in enumerate(matching):
@@ -167,9 +263,6 @@ def figures(results: PerTest) -> None:
         matched_contrast(result, panel)
         panel.set_ylim(3e-4)
     save(figure, "results_matching", 80)
-    for test in JND:
-        save(plot(of(test, results)), f"results_{test}", 75)
-    save(in_time(results), "results_time", 80)
 
 
 #: Titles of the panels over temporal frequency.
@@ -490,4 +583,8 @@ def records(results: PerTest, scores: PerTest) -> Iterator[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    command, *arguments = sys.argv[1:]
+    if command == "run":
+        run(arguments[0], arguments[1:])
+    else:
+        write_page(arguments)

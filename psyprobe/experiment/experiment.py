@@ -126,7 +126,8 @@ class Experiment(Page):
         Parameters
         ----------
         settings : mapping of str to value
-            Values by key, with its tables in front: ``{"asking.temperature": 1}``.
+            Values by key, with its tables in front: ``{"asking.temperature": 1}``. Keys of a
+            stimulus that the page names begin with ``stimulus``: ``stimulus.parameters.ppd``.
 
         Raises
         ------
@@ -146,6 +147,8 @@ class Experiment(Page):
         changed = dict(page.get("changed", {}))
         for key, value in settings.items():
             *tables, last = key.split(".")
+            if tables and tables[0] == "stimulus":
+                self._spell_out_stimulus(page)
             table = page
             for name in tables:
                 table = table.setdefault(name, {})
@@ -159,6 +162,12 @@ class Experiment(Page):
         page["changed"] = changed
         with in_file(self.name):
             return _make_experiment(page, self.name, self.folder, toml_text(page))
+
+    def _spell_out_stimulus(self, page: JsonObject) -> None:
+        """Replace the name of a stimulus in a page by the stimulus's own page."""
+        name = page.get("stimulus")
+        if isinstance(name, str) and not name.endswith(".toml"):
+            page["stimulus"] = read_page("stimuli", name)[1]
 
     def check_conditions(self) -> None:
         """Refuse an experiment of too many conditions."""

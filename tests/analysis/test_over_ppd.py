@@ -20,8 +20,6 @@ from psyprobe.errors import InputError
 from psyprobe.files.netcdf import write_netcdf
 from psyprobe.plotting import ppd_curves
 
-PARAMETERS = {"frequency": 2, "contrast": 0.1, "luminance": 100, "radius": 1}
-
 
 def human_at(factor: float, observer: str = "simulated") -> xr.Dataset:
     """Responses of people whose frequency axis is moved by a factor, on a page at 60 ppd."""
@@ -87,10 +85,9 @@ def test_redrawn_stimuli_peak_where_the_filter_of_an_observer_does() -> None:
     for ppd in (16, 8, 32):
         changed = page.with_settings(
             {
-                "stimulus": {
-                    "kind": "gabor",
-                    "parameters": PARAMETERS | {"ppd": ppd, "size": 4 * ppd},
-                },
+                "stimulus.parameters.frequency": 2,
+                "stimulus.parameters.ppd": ppd,
+                "stimulus.parameters.size": 4 * ppd,
                 "levels.frequency": {"values": [0.7, 1, 1.4, 2, 2.8, 3.5]},
             }
         )

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: Steps from the convention, in octaves: two down and one up.
 _OCTAVES = np.arange(-8, 5) / 4
+#: Settings that give a page's stimulus other pixels per degree.
+_SETTINGS_OF_PPD = {"stimulus", "stimulus.parameters.ppd"}
 #: Fewest frequencies of a score.
 _FEWEST = 4
 
@@ -247,21 +249,28 @@ def _curve(
 
     halves = [score(slice(0, None, 2)), score(slice(1, None, 2))]
     cross_fitted = np.mean([b[a.argmax()] for a, b in (halves, halves[::-1])])
-    # The page's own ppd is that which no setting changed.
-    changed = [ppd for ppd, result in by_ppd.items() if "changed" in result.attrs]
-    original = [value for value in by_ppd if value not in changed] or list(by_ppd)
     return PpdCurve(
         *key,
         layer,
         select(next(iter(by_ppd.values())), measure=measure, layer=layer).measure,
         tuple(ppd.tolist()),
         tuple(score(slice(None)).tolist()),
-        original[0],
+        _convention(by_ppd),
         float(frequency.min()),
         float(frequency.max()),
         float(cross_fitted),
         "redrawn" if redrawn else "shifted",
     )
+
+
+def _convention(by_ppd: Mapping[float, xr.Dataset]) -> float:
+    """Find the pixels per degree of the page itself: of the run whose ppd no setting changed."""
+    unchanged = [
+        ppd
+        for ppd, result in by_ppd.items()
+        if not _SETTINGS_OF_PPD & page_of(result).get("changed", {}).keys()
+    ]
+    return (unchanged or list(by_ppd))[0]
 
 
 def _redrawn(
