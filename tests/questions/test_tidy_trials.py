@@ -165,27 +165,71 @@ def test_replies_are_read_a_few_at_a_time(
     assert path.with_name("again.csv").read_bytes() == path.read_bytes()
 
 
-@pytest.mark.skipif(shutil.which("Rscript") is None, reason="R is not installed")
-def test_the_script_for_r_finds_the_same_thresholds(
-    two_interval: tuple[Path, xr.Dataset],
+@pytest.fixture(scope="module")
+def named_letters(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, xr.Dataset]:
+    """A file of 120 letters of constant sizes, named by a reader, and its result."""
+    store = tmp_path_factory.mktemp("letters") / "runs.sqlite"
+    experiment = load_experiment("letter_acuity").with_settings(
+        {
+            "asking.design": "constant",
+            "asking.options": {},
+            "asking.repeats": 12,
+            "levels.logmar": {"from": -0.3, "to": 0.6, "n": 10, "scale": "linear"},
+        }
+    )
+    reader = pp.load_observer("simulated:letters", letter_px=10.0, seed=3)
+    result = pp.run(experiment, reader, store=store, progress=False)
+    return exported(store), result
+
+
+@pytest.mark.parametrize(
+    ("program", "option", "language"),
+    [("Rscript", "-e", "r"), ("octave-cli", "--eval", "matlab")],
+)
+@pytest.mark.parametrize(
+    ("file", "function"),
+    [("two_interval", "logistic"), ("named_letters", "weibull")],
+)
+def test_scripts_for_other_programs_find_the_same_thresholds(
+    program: str,
+    option: str,
+    language: str,
+    file: str,
+    function: str,
+    request: pytest.FixtureRequest,
 ) -> None:
-    path, _ = two_interval
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed")
+    path, _ = request.getfixturevalue(file)
     text = (DOCS / "store.md").read_text(encoding="utf-8")
-    (script,) = re.findall(r"```r \(needs R\)\n(trials <- .*?)```", text, re.DOTALL)
+    blocks = re.findall(rf"```{language} \(needs .*?\)\n(.*?)```", text, re.DOTALL)
+    (script,) = [block for block in blocks if "trials.csv" in block]
+    if function == "weibull":
+        # The comment of the line has the function for names.
+        script, count = re.subn(
+            r"(curve <?[-=]) .*of names: (.*)\n", r"\1 \2;\n", script
+        )
+        assert count == 1
     run = subprocess.run(
-        ["Rscript", "-e", script.replace("trials.csv", str(path))],
+        [program, option, script.replace("trials.csv", str(path))],
         capture_output=True,
         text=True,
         check=True,
         timeout=120,
     )
-    printed = [float(number) for number in run.stdout.split()[2:]]
-    fit = fit_trials(read_trials(path), lapse=0.01, interval="profile")
+    # Octave says in words where a step fits best.
+    lines = re.findall(r"^[-+.e\d ]+$", run.stdout, re.MULTILINE)
+    numbers = [float(number) for number in " ".join(lines).split()]
+    fit = fit_trials(
+        read_trials(path), lapse=0.01, interval="profile", function=function
+    )
+    # R prints the levels, then the thresholds; Octave a line for each.
+    printed = numbers[len(fit.threshold) :] if language == "r" else numbers[1::2]
     # Where a step fits best, any place between two contrasts does as well.
     curves = fit.status == "ok"
     assert curves.any()
     np.testing.assert_allclose(
-        np.array(printed)[curves], fit.threshold[curves], rtol=2e-3
+        np.array(printed)[curves], fit.threshold[curves], rtol=1e-3
     )
 
 
