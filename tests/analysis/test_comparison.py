@@ -38,6 +38,7 @@ from psyprobe.analysis.comparison.posteriors import (
     fraction_of_people,
     threshold_difference,
 )
+from psyprobe.analysis.comparison.references import References, difference_error
 from psyprobe.analysis.comparison.sample import Sample
 from psyprobe.analysis.comparison.table import ComparedRow, _with_margin, compare
 from psyprobe.analysis.score import (
@@ -220,17 +221,63 @@ class Planted(Tabled):
     measure: str = ""
     random_weights: bool = False
     confidence: float = 0.95
+    #: Fisher's z of the observer without each study, and of its baselines.
+    z_without: Sequence[float] = ()
 
     def rows(self) -> list[Row]:
         rows = []
         for responder, z in self.entries.items():
             sample = Sample("variants", KEYS[: len(z)], tuple(np.tanh(z)), "z")
-            entry = Entry(sample.mean(), sample=sample if len(z) > 1 else None)
+            references = references_of(self.z_without) if len(self.z_without) else None
+            entry = Entry(
+                sample.mean(),
+                sample=sample if len(z) > 1 else None,
+                references=references,
+            )
             rows.append(Row("planted", responder, "", {}, {}, {R_S: entry}))
         return rows
 
     def notes(self) -> list[str]:
         return []
+
+
+def references_of(z: Sequence[float]) -> References:
+    """An observer of known Fisher's z without each study, named by a number."""
+    return References(dict(enumerate(np.tanh(z))), 0.0, {})  # type: ignore[arg-type]
+
+
+def test_the_reference_moves_a_difference_as_scipy_s_error_of_a_mean_says() -> None:
+    # Where each study adds its own to a mean, leaving one out is the standard error of that mean.
+    rng = np.random.default_rng(5)
+    common = rng.normal(1.0, 0.5, 18)
+    own = [rng.normal(0, 0.1, 18) for _ in "ab"]
+    units = [common + own[0], common + own[1]]
+    without = [(values.sum() - values) / 17 for values in units]
+    first, second = map(references_of, without)
+    error = difference_error(first, second, 0.9)
+    expected = stats.sem(own[0] - own[1]) * stats.t.ppf(0.95, 17)
+    assert error == pytest.approx(expected, rel=1e-6)
+    # What moves both alike is no part of it.
+    assert error < 0.5 * stats.sem(common) * stats.t.ppf(0.95, 17)
+
+
+def test_a_difference_has_its_error_over_studies_where_both_have_references() -> None:
+    z = np.linspace(0.5, 0.6, 18)
+    near, far = (
+        replace(planted(name, shift), z_without=tuple(z * scale))
+        for name, shift, scale in (("near", 0.0, 1.0), ("far", 0.1, 1.5))
+    )
+    compared = compare([far, near])
+    (row,) = compared.rows
+    expected = difference_error(references_of(1.5 * z), references_of(z), 0.95)
+    assert row.reference_error == pytest.approx(expected)
+    assert compared.to_frame().loc[0, "reference_error"] == pytest.approx(expected)
+    text = str(compared)
+    assert f"±{expected:.3f}" in text and "each left out in turn, Student's t" in text
+    unstated = compare([far, planted("near", 0.0)])
+    assert unstated.rows[0].reference_error is None and "references" not in str(
+        unstated
+    )
 
 
 def planted(

@@ -240,8 +240,7 @@ def score_references(
         return None
     z = {study: np.mean([*map(_z, variants, moved[study])]) for study in moved}
     published = np.mean([_z(slices, slices.response) for slices in variants])
-    spread = _jackknife_error(np.array([*z.values()]))
-    reach = spread * student_quantile(len(z), confidence)
+    reach = _jackknife_reach(np.array([*z.values()]), confidence)
     error = (np.tanh(published + reach) - np.tanh(published - reach)) / 2
     by_model = {}
     if grid is not None:
@@ -261,7 +260,27 @@ def _z(slices: ScoredSlices, response: FloatArray) -> float:
     return float(fisher(alignment_score(slices.multiplier, response)))
 
 
-def _jackknife_error(values: FloatArray) -> float:
-    """Compute the standard error from values that each leave one of n units out."""
+def difference_error(first: References, second: References, confidence: float) -> float:
+    """Compute half the interval over studies of the difference of two observers' Fisher's z.
+
+    What a reference moves alike in both cancels.
+
+    Examples
+    --------
+    >>> first = References({"a": 0.5, "b": 0.6}, 0.1, {})
+    >>> second = References({"a": 0.4, "b": 0.5}, 0.1, {})
+    >>> round(difference_error(first, second, 0.95), 2), difference_error(first, first, 0.95)
+    (0.12, 0.0)
+    """
+    differences = [
+        fisher(first.without_study[study]) - fisher(second.without_study[study])
+        for study in first.without_study
+    ]
+    return _jackknife_reach(np.array(differences), confidence)
+
+
+def _jackknife_reach(values: FloatArray, confidence: float) -> float:
+    """Compute half an interval by Student's t from values that each leave one of n units out."""
     n = len(values)
-    return float(np.sqrt((n - 1) / n * ((values - values.mean()) ** 2).sum()))
+    error = np.sqrt((n - 1) / n * ((values - values.mean()) ** 2).sum())
+    return float(error * student_quantile(n, confidence))

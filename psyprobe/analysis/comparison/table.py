@@ -19,6 +19,7 @@ from psyprobe.analysis.comparison.paired import (
     margin_on_z,
     smallest_difference,
 )
+from psyprobe.analysis.comparison.references import difference_error
 from psyprobe.analysis.comparison.sample import Sample, Scale
 from psyprobe.analysis.score import (
     CONTRAST,
@@ -86,6 +87,9 @@ class ComparedRow(Recorded):
     p_equivalent: float = 1.0
     #: What a perfect observer scores on a linear scale: 100 where scores are percentages.
     full_score: float = 1.0
+    #: Half the interval of the difference over the studies that castleCSF was fitted to; None where
+    #: castleCSF is not the reference of both, and over tests.
+    reference_error: float | None = None
 
     @property
     def different(self) -> bool:
@@ -109,23 +113,24 @@ class ComparedRow(Recorded):
             words.append("equivalent")
         return ", ".join(words) or "not told apart"
 
-    def cells(self) -> list[str]:
-        """Format the comparison as table cells."""
+    def cells(self) -> dict[str, str]:
+        """Format the comparison as table cells, by heading."""
         difference = self.difference
+        error = self.reference_error
         interval = number(difference.mean, 3, sign=True)
         if difference.low is not None:
             low = number(difference.low, 3, sign=True)
             interval += f" [{low}, {number(difference.high, 3, sign=True)}]"
         first, last = self.ranks
-        return [
-            self.observer,
-            number(self.value),
-            f"{interval} {self.scale}",
-            _probability(self.p_adjusted),
-            f"{first}" if first == last else f"{first}-{last}",
-            number(self.smallest, 3),
-            self.verdict,
-        ]
+        return {
+            "score": number(self.value),
+            "difference [interval]": f"{interval} {self.scale}",
+            **({} if error is None else {"references": f"±{number(error, 3)}"}),
+            "p (Holm)": _probability(self.p_adjusted),
+            "ranks": f"{first}" if first == last else f"{first}-{last}",
+            "smallest": number(self.smallest, 3),
+            "verdict": self.verdict,
+        }
 
     def record(self) -> JsonObject:
         """Collect all single values of the comparison as a flat record."""
@@ -142,7 +147,18 @@ class ComparedRow(Recorded):
 
 
 _HEADINGS = (
-    *("score", "difference [interval]", "p (Holm)", "ranks", "smallest", "verdict"),
+    "score",
+    "difference [interval]",
+    "references",
+    "p (Holm)",
+    "ranks",
+    "smallest",
+    "verdict",
+)
+_REFERENCES_KEY = (
+    "references: ± half the {confidence} % interval of the difference over the studies that "
+    "castleCSF was fitted to (each left out in turn, Student's t), no part of the other interval. "
+    "A difference that is smaller could turn round with other studies."
 )
 _LEVEL_KEY = (
     "band: if the same observers had answered other trials, or other prompts where several were "
@@ -192,8 +208,9 @@ class Comparison:
             return tables.csv_text(self._records())
         blocks = []
         for test in dict.fromkeys(row.test for row in self.rows):
-            cells = [row.cells() for row in self.rows if row.test == test]
-            blocks.append(lay_out(format, [[test, *_HEADINGS], *cells]))
+            rows = [row for row in self.rows if row.test == test]
+            headings, cells = _table(rows)
+            blocks.append(lay_out(format, [[test, *headings], *cells]))
         for experiment in dict.fromkeys(row.experiment for row in self.levels):
             cells = [row.cells() for row in self.levels if row.experiment == experiment]
             blocks.append(lay_out(format, [[experiment, *_LEVEL_HEADINGS], *cells]))
@@ -234,8 +251,9 @@ class Comparison:
         """Show the comparison as an HTML table in a notebook, with folded explanations."""
         from psyprobe.files import html
 
-        body = [[row.test, *row.cells()] for row in self.rows]
-        tables = html.table([["test", "", *_HEADINGS], *body]) * bool(body)
+        headings, cells = _table(self.rows)
+        body = [[row.test, *texts] for row, texts in zip(self.rows, cells, strict=True)]
+        tables = html.table([["test", "", *headings], *body]) * bool(body)
         if self.levels:
             body = [[row.experiment, *row.cells()] for row in self.levels]
             tables += html.table([["test", "", *_LEVEL_HEADINGS], *body])
@@ -276,7 +294,20 @@ class Comparison:
             "margin": f"{self.margin:g}",
             "points": f"{100 * self.margin:g}",
         }
-        return [*(line.format(**facts) for line in _KEY), *notes]
+        has_references = any(row.reference_error is not None for row in self.rows)
+        lines = [*_KEY, *[_REFERENCES_KEY] * has_references]
+        return [*(line.format(**facts) for line in lines), *notes]
+
+
+def _table(rows: Sequence[ComparedRow]) -> tuple[list[str], list[list[str]]]:
+    """Lay rows out under the headings that any of them has: headings, and each row's texts."""
+    cells = [row.cells() for row in rows]
+    headings = [name for name in _HEADINGS if any(name in texts for texts in cells)]
+    body = [
+        [row.observer, *(texts.get(name, "-") for name in headings)]
+        for row, texts in zip(rows, cells, strict=True)
+    ]
+    return headings, body
 
 
 #: Short names of trivial responders.
@@ -464,10 +495,18 @@ def _compare_test(
             difference,
             metric.more_is_better,
             full_score=metric.full_score,
+            reference_error=_reference_error(entries[OBSERVER], other, confidence),
         )
         rows.append(_with_margin(row, margin))
     ranks = _ranks(_samples_of(group), metric.more_is_better, confidence)
     return [replace(row, ranks=ranks[row.observer]) for row in _corrected(rows)], notes
+
+
+def _reference_error(first: Entry, second: Entry, confidence: float) -> float | None:
+    """Compute half the interval over studies of two scores' difference, if both have one."""
+    if first.references is None or second.references is None:
+        return None
+    return difference_error(first.references, second.references, confidence)
 
 
 def _why_not(subject: str, other: Entry | None) -> str:
@@ -579,6 +618,7 @@ def _over_tests(
                 value=sample.mean(),
                 baseline_value=baseline.mean(),
                 population="tests",
+                reference_error=None,
                 difference=compare_samples(sample, baseline, confidence),
             )
             compared.append(_with_margin(row, margin))
