@@ -2,6 +2,7 @@
 
     python benchmarks/planted_letters.py [SEEDS] [PAGE ...]
     python benchmarks/planted_letters.py 4000 stopped_charts    # scores of charts whose reader stops
+    python benchmarks/planted_letters.py 20 similarity          # of 26 and of 10 letters
 
 The first rows are of observers that are told numbers in place of images, as in
 tests/questions/test_planted_pages.py; those of `simulated:letters` look at pixels. Each has SEEDS
@@ -25,6 +26,12 @@ from scipy import stats
 import psyprobe as pp
 from psyprobe.analysis import chat_csf
 from psyprobe.analysis.identification.channel import fit_channel
+from psyprobe.analysis.identification.confusions import (
+    ChoiceModel,
+    Confusions,
+    choice_model,
+    fit_choice_model,
+)
 from psyprobe.experiment import Experiment, load_experiment
 
 sys.path.append(str(Path(__file__).parent.parent / "tests" / "questions"))
@@ -242,14 +249,50 @@ def print_charts(people: int) -> None:
         print(f"| {planted:g} | {' | '.join(cells)} |")
 
 
+def print_similarity(runs: int) -> None:
+    """Print errors of similarities of planted observers, by the number of answers.
+
+    Each letter is shown equally often at eight contrasts, as `alphabet_26` asks; similarities of
+    guesses are log-normal, SD 0.35 log10, and one letter is 6, one 3 times as readily named.
+    """
+    print("| letters | answers | half a count: bias | RMSE | fit: bias | RMSE |")
+    print("|---|---|---|---|---|---|")
+    random = np.random.default_rng(1)
+    for m in (10, 26):
+        upper = np.triu(10 ** random.normal(0, 0.35, (m, m)), 1)
+        readiness = np.append([6.0, 3.0], np.ones(m - 2))
+        guesses = ChoiceModel(readiness, upper + upper.T + np.eye(m)).probabilities()
+        seen = 1 - 0.5 ** ((2.0 ** np.arange(-3, 5) / 1.25) ** 3.5)
+        shares = seen[:, None, None] * np.eye(m) + (1 - seen)[:, None, None] * guesses
+        truth = choice_model(shares.mean(axis=0)).similarity
+        pairs = np.triu_indices(m, 1)
+        for repeats in (1, 4, 16, 64, 128, 256):
+            errors = []
+            for _ in range(runs):
+                counts = random.multinomial(repeats, shares).sum(axis=0)
+                confusions = Confusions((*map(str, range(m)),), counts)
+                models = choice_model(counts + 0.5), fit_choice_model(confusions)
+                errors.append(
+                    [np.log10(model.similarity / truth)[pairs] for model in models]
+                )
+            usual, fitted = np.moveaxis(errors, 1, 0)
+            cells = [
+                f"{error.mean():+.3f} | {np.sqrt(np.mean(error**2)):.3f}"
+                for error in (usual, fitted)
+            ]
+            print(f"| {m} | {8 * m * repeats} | {' | '.join(cells)} |", flush=True)
+
+
 def main(seeds: int = 20, *names: str) -> None:
     """Print the bias, error and coverage of every page."""
     if names == ("stopped_charts",):
         print_charts(seeds)
         return
+    if names == ("similarity",):
+        print_similarity(seeds)
+        return
     print("| page | observer | runs | bias, log10 | RMSE | 95 % intervals that hold |")
     print("|---|---|---|---|---|---|")
-    remarks: list[str] = []
     for name, observer, settings, truths, run in rows():
         if names and name not in names:
             continue
@@ -283,13 +326,12 @@ def main(seeds: int = 20, *names: str) -> None:
         if channels:
             (peak, width) = channel_of(truths, truth)
             off = np.array(channels) - (peak, width)
-            remarks.append(
+            print(
                 f"{observer}: peak planted at {2**peak:.2f} cycles a letter, width {width:.2f} "
                 f"octaves; bias {np.nanmean(off, axis=0).round(2).tolist()} octaves, "
-                f"RMSE {np.sqrt(np.nanmean(off**2, axis=0)).round(2).tolist()}"
+                f"RMSE {np.sqrt(np.nanmean(off**2, axis=0)).round(2).tolist()}",
+                file=sys.stderr,
             )
-    for remark in remarks:
-        print(remark)
 
 
 if __name__ == "__main__":

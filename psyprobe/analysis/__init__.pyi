@@ -51,6 +51,9 @@ from psyprobe.analysis.identification.confusions import choice_model as choice_m
 from psyprobe.analysis.identification.confusions import (
     count_confusions as count_confusions,
 )
+from psyprobe.analysis.identification.confusions import (
+    fit_choice_model as fit_choice_model,
+)
 from psyprobe.analysis.iso_response import IsoResponse as IsoResponse
 from psyprobe.analysis.iso_response import fit_iso_response as fit_iso_response
 from psyprobe.analysis.iso_response import iso_contrast as iso_contrast
