@@ -16,4 +16,6 @@ psyprobe publish "$night.sqlite" -o "$registry" --contributor "$contributor" --f
 psyprobe registry check "$registry" --changed-since HEAD --append-only || [ $? -eq 3 ] || exit 1
 git -C "$registry" add . && git -C "$registry" commit -qm "Night $night" || exit 1
 psyprobe registry build "$registry" -o "$site" || exit 1
+# Code 1: a score changed, beyond chance and beyond the spread of the last ten nights.
+psyprobe compare "$registry" --label "$night" --against previous --fail-on change || exit
 exit $code

@@ -73,7 +73,11 @@ def score_command(arguments: Namespace) -> int:
 
 
 def compare_command(arguments: Namespace) -> int:
-    """Print the differences of all finished runs from a baseline, or of people by person."""
+    """Print the differences of all finished runs from a baseline, of people, or of nights."""
+    if arguments.label is not None:
+        return _compare_nights(arguments)
+    if arguments.against is not None or arguments.fail_on is not None:
+        raise InputError("--against and --fail-on are for nights; add --label NIGHT")
     if arguments.by is not None:
         compared = compare(
             *_groups_of_people(arguments), confidence=arguments.confidence
@@ -89,6 +93,27 @@ def compare_command(arguments: Namespace) -> int:
     compared = compare(answered, scores, **options)
     show(compared.to_dict(), compared.table(arguments.format), arguments)
     return _tell_failures([*failures, *unscored])
+
+
+def _compare_nights(arguments: Namespace) -> int:
+    """Print what changed from one night to another; code 1 where --fail-on looks for it."""
+    from psyprobe.reporting.publishing.nights import PREVIOUS, compare_nights
+
+    if len(arguments.results) != 1 or arguments.baseline or arguments.by:
+        raise InputError(
+            "--label compares two nights of one store or registry; give one, and neither "
+            "--baseline nor --by"
+        )
+    against = arguments.against or PREVIOUS
+    compared = compare_nights(
+        arguments.results[0], arguments.label, against, arguments.confidence
+    )
+    show(compared.to_dict(), compared.table(arguments.format), arguments)
+    outcomes = {
+        "change": any(row.changed for row in compared.rows),
+        "worse": any(row.worse for row in compared.rows),
+    }
+    return 1 if outcomes.get(arguments.fail_on) else 0
 
 
 def _groups_of_people(arguments: Namespace) -> list[Any]:

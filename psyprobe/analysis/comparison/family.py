@@ -1,4 +1,4 @@
-"""Compare many observers at once: Holm's correction, and the ranks that differences allow."""
+"""Correct for many comparisons by Holm or by Benjamini and Hochberg, and rank by differences."""
 
 from __future__ import annotations
 
@@ -35,6 +35,28 @@ def holm(p: Sequence[float | None]) -> list[float | None]:
     for place, value in zip(places, adjusted.tolist(), strict=True):
         result[place] = value
     return result
+
+
+def benjamini_hochberg(p: Sequence[float | None]) -> list[float | None]:
+    """Adjust p-values of a family of tests by Benjamini and Hochberg's method.
+
+    None, where no test exists, stays None and is not counted.
+
+    References
+    ----------
+    Benjamini, Hochberg (1995). Controlling the false discovery rate. J. R. Stat. Soc. B 57:
+    289-300.
+
+    Examples
+    --------
+    >>> benjamini_hochberg([0.01, None, 0.04, 0.03])
+    [0.03, None, 0.04, 0.04]
+    """
+    from scipy.stats import false_discovery_control
+
+    values = [value for value in p if value is not None]
+    adjusted = iter(false_discovery_control(values).tolist() if values else ())
+    return [None if value is None else next(adjusted) for value in p]
 
 
 def rank_ranges(better: FloatArray) -> list[tuple[int, int]]:

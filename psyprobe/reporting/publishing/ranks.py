@@ -44,12 +44,12 @@ def rank(
     """
     values = np.array([entry["value"] for entry in entries], float)
     differences = values[:, None] - values
-    p = _interval_probabilities(entries, differences)
+    p = interval_probabilities(entries, differences)
     groups: defaultdict[Any, list[int]] = defaultdict(list)
     samples: dict[int, Sample] = {}
     for place, entry in enumerate(entries):
         if entry["sample"]:
-            sample = _read_sample(entry["sample"])
+            sample = read_sample(entry["sample"])
             samples[place] = sample
             groups[sample.population, sample.keys, sample.scale].append(place)
     for places in groups.values():
@@ -65,7 +65,7 @@ def rank(
     return rank_ranges(better)
 
 
-def _interval_probabilities(
+def interval_probabilities(
     entries: Sequence[JsonMapping], differences: FloatArray
 ) -> FloatArray:
     """Compute the p-value of each pair from the ends of intervals that face each other.
@@ -76,7 +76,7 @@ def _interval_probabilities(
     1693-1702.
     """
     down, up = (
-        np.array([_reach(entry, end) for entry in entries]) for end in ("low", "high")
+        np.array([reach(entry, end) for entry in entries]) for end in ("low", "high")
     )
     is_above = differences > 0
     errors = np.where(
@@ -90,7 +90,7 @@ def _interval_probabilities(
     return p
 
 
-def _reach(entry: JsonMapping, end: str) -> float:
+def reach(entry: JsonMapping, end: str) -> float:
     """Compute one side of an interval as a standard error; infinite where there is none."""
     if entry[end] is None:
         return float("inf")
@@ -98,7 +98,7 @@ def _reach(entry: JsonMapping, end: str) -> float:
     return float(abs(entry["value"] - entry[end]) / deviate)
 
 
-def _read_sample(values: Mapping[str, Any]) -> Sample:
+def read_sample(values: Mapping[str, Any]) -> Sample:
     """Read a sample from the JSON of a board."""
     return Sample(
         values["population"],

@@ -27,6 +27,7 @@ from psyprobe.reporting.publishing.index import (
     table_rows,
     write_file,
 )
+from psyprobe.reporting.publishing.nights import compare_runs, index_runs
 from psyprobe.reporting.publishing.ranks import rank
 from psyprobe.running.registry_run import PAGE_FILE, REGISTRY_PAGE
 
@@ -323,72 +324,14 @@ def _write_first_page(
 
 def _write_changes(site: Path, title: str, index: Index) -> Path:
     """Write the page that says what the latest night changed."""
-    runs = sorted(index.runs, key=lambda run: run["started"])
+    runs = sorted(index_runs(index.runs), key=lambda run: run.started)
+    compared = compare_runs(runs, runs[-1].night) if runs else None
     text = render(
         f"{_TEMPLATES}/site_changes.html",
         title=f"What changed - {title}",
-        night=_night(runs[-1]),
-        changes=list(list_changes(runs)),
+        compared=compared,
     )
     return write_page(text, site / "changes.html")
-
-
-def list_changes(runs: Sequence[JsonMapping]) -> Iterator[list[str]]:
-    """List what the latest night changed of each observer and experiment, in the order of runs.
-
-    Parameters
-    ----------
-    runs : sequence of mapping
-        Runs of an index, the latest last.
-
-    Yields
-    ------
-    list of str
-        Observer, experiment, number before, number now, and remarks. What is as it was is left out.
-    """
-    night = _night(runs[-1])
-    groups: defaultdict[tuple[str, str], list[JsonMapping]] = defaultdict(list)
-    for run in runs:
-        groups[run["observer"], run["path"].split("/")[3]].append(run)
-    for (observer, experiment), runs_of_both in groups.items():
-        members = _with_revisions(runs_of_both)
-        last = members[-1]
-        if _night(last) != night:
-            remark = f"no run of this night; the last is of {_night(last)}"
-            yield [observer, experiment, _numbers(last), "", remark]
-            continue
-        if len(members) == 1:
-            yield [observer, experiment, "", _numbers(last), "new"]
-            continue
-        before = members[-2]
-        remarks = [
-            f"another {name.replace('_', ' ')}"
-            for name in ("revision", "fingerprint", "scored_by")
-            if last[name] != before[name]
-        ]
-        numbers = [_numbers(before), _numbers(last)]
-        if remarks or numbers[0] != numbers[1]:
-            yield [observer, experiment, *numbers, "; ".join(remarks)]
-
-
-def _night(run: JsonMapping) -> str:
-    """Name the night of a run: its label, or the day on which it began."""
-    return str(run["label"] or run["started"][:10])
-
-
-def _numbers(run: JsonMapping) -> str:
-    """Write the numbers of a run's observer with their intervals, or why there is none."""
-    texts = []
-    for entry in run["board"]:
-        if entry["responder"] != OBSERVER or entry["value"] is None:
-            continue
-        values = [entry[name] for name in ("value", "low", "high")]
-        value, *ends = (
-            "" if number is None else f"{number:.{entry['digits']}f}"
-            for number in values
-        )
-        texts.append(f"{value} [{', '.join(ends)}]" if all(ends) else value)
-    return ", ".join(texts) or run["failure"] or "no number"
 
 
 def _write_experiment(root: Path, site: Path, title: str, ranking: Ranking) -> Path:
