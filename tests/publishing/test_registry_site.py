@@ -6,9 +6,11 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from time import process_time
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from webdriver import Browser
 
 from psyprobe.cli import main
 from psyprobe.reporting.publishing import site as sites
+from psyprobe.reporting.publishing.feed import feed
 from psyprobe.reporting.publishing.index import Index
 from psyprobe.reporting.publishing.site import build_site, history_figures
 from psyprobe.running.registry_run import run_folders
@@ -195,6 +198,46 @@ def test_a_retraction_takes_a_run_out_of_the_ranking_and_leaves_its_page(
     assert observer not in ranking and observer in aside
     page = (site / f"run-{run}.html").read_text(encoding="utf-8")
     assert "Retracted: a wrong &lt;b&gt;display" in page
+
+
+def test_the_feed_has_an_entry_for_each_event_and_reads_no_clock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [
+        run_facts(1, 1),
+        run_facts(1, 1, 1, status="failed", failure="no \x1b server & <b>", board=[]),
+        run_facts(1, 1, 2, revision="w-other0000000-89abcdef"),
+        run_facts(2, 1, 0, retracted="wrong display", retracted_on="2026-11-09"),
+        run_facts(3, 1, 5, observer=HOSTILE),
+    ]
+    site = build(tmp_path, runs, monkeypatch)
+    content = (site / "feed.xml").read_bytes()
+    (tmp_path / "again").mkdir()
+    again = build(tmp_path / "again", runs[::-1], monkeypatch)
+    assert (again / "feed.xml").read_bytes() == content
+    root = ElementTree.fromstring(content)
+    atom = "{http://www.w3.org/2005/Atom}"
+    entries = root.findall(f"{atom}entry")
+    kinds = [entry.find(f"{atom}category").get("term") for entry in entries]  # type: ignore[union-attr]
+    assert kinds == ["retracted", "run", "run", "revision", "failed", "run", "run"]
+    # What RFC 4287 asks of a feed and of each entry, with dates of RFC 3339.
+    for element in (root, *entries):
+        for name in ("id", "title", "updated"):
+            assert element.findtext(f"{atom}{name}")
+        assert datetime.fromisoformat(element.findtext(f"{atom}updated") or "").tzinfo
+    for entry in entries:
+        assert entry.findtext(f"{atom}author/{atom}name") == "Example Laboratory"
+        (link,) = entry.findall(f"{atom}link")
+        assert (site / link.attrib["href"]).exists()
+    names = [entry.findtext(f"{atom}id") for entry in entries]
+    assert len({*names}) == len(names)
+    assert root.findtext(f"{atom}updated") == "2026-11-09T00:00:00+00:00"
+    assert r"no \x1b server & <b>" in [
+        entry.findtext(f"{atom}summary") for entry in entries
+    ]
+    assert b"feed.xml" in (site / "index.html").read_bytes()
+    many = [run_facts(number, 2, number % 28) for number in range(120)]
+    assert feed("many", many).count(b"<entry>") == 100
 
 
 def test_what_is_simulated_random_or_retracted_is_ranked_with_nobody(

@@ -134,7 +134,7 @@ def _export_registry(registry: Path, root: Path, people: bool) -> Iterator[Publi
     """Export the sound runs of a registry."""
     page = read_registry_page(registry)
     name = str(page.get("name", registry.resolve().name))
-    retractions = dict(read_retractions(registry))
+    retractions = {run: reason for run, reason, _ in read_retractions(registry)}
     for folder in run_folders(registry):
         observer, _, experiment, number = folder.parts[-4:]
         try:

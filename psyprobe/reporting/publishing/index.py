@@ -72,7 +72,7 @@ def read_index(registry: str | Path) -> Index:
     """
     root = Path(registry)
     page = read_registry_page(root)
-    retractions = dict(read_retractions(root))
+    retractions = {run: (reason, date) for run, reason, date in read_retractions(root)}
     runs = []
     unsound = []
     for folder in run_folders(root):
@@ -84,18 +84,21 @@ def read_index(registry: str | Path) -> Index:
     return Index(str(page.get("name", root.resolve().name)), runs, unsound)
 
 
-def read_retractions(root: Path) -> Iterator[tuple[str, str]]:
-    """Iterate over the runs that were taken back, with the reason of each."""
+def read_retractions(root: Path) -> Iterator[tuple[str, str, str]]:
+    """Iterate over the runs that were taken back, with reason and date; "" of none."""
     for path in sorted((root / "retractions").glob("*.json")):
         if path.is_symlink() or path.stat().st_size > _LARGEST_RETRACTION:
             continue
         table = parse_json(path.read_bytes(), path.name)
         if isinstance(table, dict) and isinstance(table.get("run"), str):
-            yield table["run"], str(table.get("reason", ""))
+            yield table["run"], str(table.get("reason", "")), str(table.get("date", ""))
 
 
 def _read_facts(
-    folder: Path, page: JsonObject, path: str, retractions: dict[str, str]
+    folder: Path,
+    page: JsonObject,
+    path: str,
+    retractions: Mapping[str, tuple[str, str]],
 ) -> JsonObject:
     """Read what an index tells of one run."""
     run, files = check_files(folder, page)
@@ -103,6 +106,7 @@ def _read_facts(
     experiment = run["experiment"]
     served = [origin["served"] for origin in run["origins"] if origin["served"]]
     failed = run["status"] == "failed"
+    reason, date = retractions.get(run["run"], (None, ""))
     entries, scored_by = ([], {}) if failed else _read_board(run, files)
     return {
         "path": path,
@@ -125,7 +129,8 @@ def _read_facts(
         "answers": run["answers"]["count"],
         "contributor": run["contributor"]["name"],
         "licence": run["licence"],
-        "retracted": retractions.get(run["run"]),
+        "retracted": reason,
+        "retracted_on": date,
         "scored_by": scored_by.get("psyprobe", ""),
         "files": {name: _digest(content) for name, content in files.items()},
         "board": entries,

@@ -19,6 +19,7 @@ from psyprobe.files.output import make_folder, write_text
 from psyprobe.plotting.figure_data import Axis, Figure, Line, Panel
 from psyprobe.reporting.figure_json import compact
 from psyprobe.reporting.page import render, write_page
+from psyprobe.reporting.publishing.feed import FEED_FILE, feed
 from psyprobe.reporting.publishing.index import (
     INDEX_FILE,
     Index,
@@ -144,6 +145,7 @@ def build_site(registry: str | Path, output: str | Path, title: str = "") -> Jso
     name = title or index.name
     rankings = rank_experiments(root, index)
     _write_downloads(root, site, index)
+    write_file(site / FEED_FILE, feed(name, index.runs))
     pages = [
         _write_first_page(site, name, index, rankings),
         _write_changes(site, name, index),
