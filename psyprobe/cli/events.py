@@ -117,7 +117,9 @@ def report_details(report: JsonObject, scores: Any) -> JsonObject:
 
     return {
         "revision": report["revision"],
-        "main": [entry for score in scores for entry in main_scores(score)],
+        "main": [
+            entry for score in scores for entry in main_scores(score, score.rows())
+        ],
         "files": report["files"],
         "spent": report.get("spent"),
     }

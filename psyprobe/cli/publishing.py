@@ -18,6 +18,7 @@ from psyprobe.reporting.publishing.check import (
     read_registry_page,
 )
 from psyprobe.reporting.publishing.every_eval_ever import export_records
+from psyprobe.reporting.publishing.items import add_items
 from psyprobe.reporting.publishing.publish import Terms, publish, read_failures
 from psyprobe.reporting.publishing.site import build_site
 from psyprobe.running.merge import merge
@@ -66,6 +67,7 @@ def registry_command(arguments: Namespace) -> int:
         arguments.rerun,
         os.environ.get("GITHUB_RUN_NUMBER", ""),
         arguments.rescore,
+        arguments.sets,
     )
     for name in rewritten:
         problem = Checked(name, (("rewritten", "a published file is never changed"),))
@@ -128,6 +130,8 @@ def _get(arguments: Namespace, folders: list[Path] | None) -> int:
     if folders is None:
         folders = run_folders(arguments.registry)
     merged = merge(folders, arguments.output)
+    if arguments.sets:
+        add_items(arguments.output, arguments.sets)
     text = f"{arguments.output}: {merged.runs} runs, {merged.answers:,} answers"
     show(vars(merged), text, arguments)
     return 0

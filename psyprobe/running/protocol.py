@@ -346,7 +346,8 @@ class Probe(Protocol):
     One about items may have ``marks(result)`` besides: how right each answer is, by the name of its
     question, which logs for other harnesses tell; and ``judge_replies(result, judge, *, store,
     progress)``: the result with what a judge makes of each reply, which its score then tells beside
-    its own reading.
+    its own reading; and ``plan_again(experiment, record, stand_in)``: the schedule of a recorded
+    run, whose observers nobody loads.
     """
 
     #: Of "features", "difference" and "answer": an observer has one of these.

@@ -20,7 +20,14 @@ from typing import Any
 
 from psyprobe.errors import InputError
 from psyprobe.files.json_types import JsonMapping, JsonObject
-from psyprobe.running.protocol import Answered, Content, Origin, Question, RunRecord
+from psyprobe.running.protocol import (
+    DIGEST_DIGITS,
+    Answered,
+    Content,
+    Origin,
+    Question,
+    RunRecord,
+)
 from psyprobe.running.store import Store
 
 #: The file that makes a folder a registry.
@@ -49,6 +56,9 @@ _LINE_FIELDS = {
     "origin": {"k", "v"},
     "a": {"k", "s", "w", "o", "t", "v"},
 }
+#: Kinds of contents with text of a benchmark's items, of which digests alone are published.
+WITHHELD_KINDS = ("items", "request")
+_WITHHELD_FIELDS = {"k", "d", "kind", "withheld"}
 _DEPTH = 32
 #: Bytes without which no number is infinite and no character is half a one.
 _SUSPICIOUS = re.compile(rb"[eE]\+?\d{3}|\d{200}|\\u[dD]")
@@ -207,6 +217,8 @@ def write_answers(
 ) -> bytes:
     """Write the answers of a run, and all that is needed to score them, as lines of JSON.
 
+    Of a benchmark's items, which have no licence, digests are written.
+
     Parameters
     ----------
     records : sequence of RunRecord
@@ -252,13 +264,26 @@ def write_answers(
     digests = {text for line in lines for text in _texts(line)}
     digests |= {answer["s"] for answer in answers}
     digests |= {part for procedure in procedures for part in procedure[:2]}
+    withheld: dict[str, str] = {}
+    if is_about_items(records[0]):
+        withheld = {procedure[0]: "request" for procedure in procedures}
+        withheld[records[0].layout["items"][:DIGEST_DIGITS]] = "items"
     lines += [
         {"k": "content", "d": digest, "kind": kind, "v": clean(value)}
-        for digest, kind, value in _contents_of(store, digests)
+        for digest, kind, value in _contents_of(store, digests - {*withheld})
+    ]
+    lines += [
+        {"k": "content", "d": digest, "kind": kind, "withheld": True}
+        for digest, kind in sorted(withheld.items())
     ]
     lines += [{"k": "way", "v": list(procedure)} for procedure in procedures]
     lines += [{"k": "origin", "v": json.loads(origin)} for origin in origins]
     return "".join(f"{_encode(line)}\n" for line in [*lines, *answers]).encode()
+
+
+def is_about_items(record: RunRecord) -> bool:
+    """Tell whether a run is about the items of a benchmark."""
+    return "items" in record.layout
 
 
 def _contents_of(store: Store, digests: Iterable[str]) -> Iterator[Content]:
@@ -333,6 +358,8 @@ def _load(
         if len(line) > _LINE_SIZE:
             raise UnsoundError("size", f"a line of answers has {len(line):,} bytes")
         entry = parse_json(line, ANSWERS_FILE)
+        if {*entry} == _WITHHELD_FIELDS and entry["withheld"] is True:
+            continue
         if {*entry} != _LINE_FIELDS[entry["k"]]:
             raise KeyError(*sorted(entry))
         lines[entry["k"]].append(entry)

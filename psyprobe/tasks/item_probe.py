@@ -9,6 +9,9 @@ import pandas as pd
 
 from psyprobe.analysis.words.people import mean_of_people
 from psyprobe.analysis.words.score import refuse_features
+from psyprobe.experiment import Experiment
+from psyprobe.files.json_types import JsonMapping
+from psyprobe.observers.chat.protocol import AnswerObserver
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.task import Task
 from psyprobe.tasks.agreement import (
@@ -17,7 +20,8 @@ from psyprobe.tasks.agreement import (
     agreements,
     people_by_experiment,
 )
-from psyprobe.tasks.items import answer_items
+from psyprobe.tasks.item_schedule import ItemSchedule
+from psyprobe.tasks.items import Judge, answer_items
 from psyprobe.tasks.tables import MetricValues, ReadScore, by_observer
 
 if TYPE_CHECKING:
@@ -35,6 +39,8 @@ class ItemProbe:
     #: Title of its tables, and coverage of intervals if nobody names another.
     table: str
     confidence: float
+    #: Plans a run; a judge replaces that of the page.
+    plan: Callable[..., ItemSchedule]
     #: Scores a result with intervals of a coverage.
     score_replies: Callable[[xarray.Dataset, float], ReadScore]
     #: Draws metrics by observer.
@@ -43,6 +49,21 @@ class ItemProbe:
     ranked: Callable[[pd.DataFrame], MetricValues]
     #: Collects the answers that were chosen among several, by the name of their question.
     choices: Callable[[xarray.Dataset], Mapping[str, str]]
+
+    def plan_again(
+        self,
+        experiment: Experiment,
+        record: RunRecord,
+        stand_in: Callable[[JsonMapping], AnswerObserver],
+    ) -> ItemSchedule:
+        """Plan a recorded run again, with stand-ins for its observer and its judge."""
+        # The page's own judge must not be loaded: it may be a stranger's.
+        page = experiment.model_copy(update={"judge": None})
+        judge = record.layout["judge"]
+        if judge is not None:
+            settings = (judge["repeats"], judge["temperature"], judge["max_tokens"])
+            judge = Judge(stand_in(judge["observer"]), *settings)
+        return self.plan(page, stand_in(record.observer_card), judge)
 
     def task(self, record: RunRecord) -> Task:
         """Return the task of a benchmark: every item has a correct answer."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.score import Recorded
@@ -292,6 +293,23 @@ def options_of(experiment: Experiment, defaults: JsonMapping) -> JsonObject:
         if not isinstance(value, kind) or isinstance(value, bool) != (kind is bool):
             raise InputError(f"options.{name} is {value!r}; give {_KINDS[kind]}")
     return {**defaults, **experiment.options}
+
+
+def stored_items(record: RunRecord, store: Store) -> pd.DataFrame:
+    """Load the items of a run from its store.
+
+    Raises
+    ------
+    InputError
+        They are withheld, as those of a run from a registry.
+    """
+    stored = store.contents([record.layout["items"]])
+    if not stored:
+        raise InputError(
+            "its items are withheld, since they have no licence; get the run with psyprobe "
+            "registry get and --sets, the folder of the set"
+        )
+    return pd.DataFrame(*stored.values())
 
 
 def answers_of(record: RunRecord, store: Store) -> list[Answer]:

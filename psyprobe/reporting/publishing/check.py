@@ -36,6 +36,11 @@ from psyprobe.reporting.publishing.derive import (
     same_record,
 )
 from psyprobe.reporting.publishing.identity import find_private, observer_kind, run_path
+from psyprobe.reporting.publishing.items import (
+    derive_items,
+    plan_again,
+    refuse_items,
+)
 from psyprobe.reporting.publishing.people import identity_faults
 from psyprobe.reporting.publishing.plausible import implausible
 from psyprobe.reporting.publishing.repeat import Repeater, load_here
@@ -52,6 +57,7 @@ from psyprobe.running.registry_run import (
     SCORES_FILE,
     UnsoundError,
     answers_digest,
+    is_about_items,
     load_run,
     parse_json,
     read_file,
@@ -68,6 +74,7 @@ _PROSE = ("title", "source", "differences", "assumed", "people", "changed")
 _FILE_NAME = re.compile(
     r"\.(py|toml|csv|npy|npz|png|json|mat)(:\w+)?$|^[^\s\\]*\\\S*$|^[./~]"
 )
+_QUESTIONS = re.compile(r"[\w-]+\.json")
 _NAMED_ERRORS = 3
 #: Fewest runs for which a process is started, as it loads psyprobe first.
 _RUNS_A_PROCESS = 10
@@ -106,6 +113,8 @@ class Repeats:
     seed: str = ""
     #: Whether scores that another psyprobe computed otherwise are written anew.
     rescore: bool = False
+    #: Folder of a benchmark's items, or of several such, which are published by digest alone.
+    sets: str = ""
 
 
 @dataclass
@@ -409,7 +418,11 @@ def _check_code(text: str) -> None:
     """Refuse a page that names files, which may be code; it must say all itself."""
     page = tomllib.loads(text)
     values = {name: value for name, value in page.items() if name not in _PROSE}
+    # Questions of a set, which is no page's to choose.
+    lists = page.get("options", {}).get("questions", ()) if "items" in page else ()
     for value in _strings(values):
+        if value in lists and _QUESTIONS.fullmatch(value):
+            continue
         if _FILE_NAME.search(value):
             raise UnsoundError("code", f"the page names a file, {value!r:.80}")
 
@@ -457,6 +470,10 @@ def _check_answers(
         if run["observer"]["kind"].startswith("person"):
             for words in identity_faults(run, store):
                 raise UnsoundError("person", words)
+        schedule = None
+        if is_about_items(records[0]):
+            refuse_items(records[0], store)
+            repeats, schedule = _with_items(records[0], store, repeats, findings)
         if repeats is not None:
             _check_scores(
                 run, folder, records, store, findings, rescore=repeats.rescore
@@ -465,7 +482,30 @@ def _check_answers(
             store, run, records[0].layout.get("measures", ())
         )
         if repeats is not None:
-            _check_derivation(run, page, records, store, findings, repeats)
+            _check_derivation(run, page, records, store, findings, repeats, schedule)
+
+
+def _with_items(
+    record: RunRecord,
+    store: RecordingStore,
+    repeats: Repeats | None,
+    findings: Findings,
+) -> tuple[Repeats | None, Any]:
+    """Add a run's items from the sets that lie here, or note that they do not.
+
+    Returns what is to be put again, nothing without items, and the schedule of the run.
+    """
+    if repeats is None:
+        return None, None
+    schedule = plan_again(record, repeats.sets) if repeats.sets else None
+    if schedule is None:
+        where = f"{repeats.sets} has other ones" if repeats.sets else "give --sets"
+        findings.notes.append(
+            f"neither scored nor derived again: its items are withheld; {where}"
+        )
+        return None, None
+    store.add_contents(schedule.contents())
+    return repeats, schedule
 
 
 def _check_path(run: JsonMapping, folder: Path) -> None:
@@ -548,15 +588,20 @@ def _check_derivation(
     store: RecordingStore,
     findings: Findings,
     repeats: Repeats,
+    schedule: Any,
 ) -> None:
-    """Run the page over the answers again: it must read all, ask nothing, and end alike."""
+    """Run the page, or a schedule about items, over the answers again.
+
+    It must read all, ask nothing, and end alike.
+    """
     name = run["observer"]["name"]
     if name.startswith(NOT_DERIVED):
         findings.notes.append(f"not derived again: {name} needs what is not stored")
         return
     score_only = run["experiment"]["score_only"]
     first = records[0]
-    observer = load_here(first) if repeats.rerun else None
+    # Items are no images that a page draws.
+    observer = load_here(first) if repeats.rerun and schedule is None else None
     if repeats.rerun and observer is None:
         findings.notes.append(f"not asked again: {name} is not here, or another one is")
     repeater = Repeater(store, first, observer)
@@ -566,7 +611,11 @@ def _check_derivation(
         repeater.choose(share, f"{run['answers']['sha256']} {repeats.seed}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        derived = derive(page, first, store, score_only=score_only, executor=repeater)
+        derived = (
+            derive(page, first, store, score_only=score_only, executor=repeater)
+            if schedule is None
+            else derive_items(schedule, first, store)
+        )
     if repeater.differing:
         names = ", ".join(sorted({*repeater.differing}))
         findings.problems.append(

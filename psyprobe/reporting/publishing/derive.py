@@ -84,7 +84,7 @@ class StandIn:
         raise unanswered()
 
 
-class _NobodyAsked:
+class NobodyAsked:
     """An executor that refuses to put a question to anyone, the bare image included."""
 
     def put(self, *_: Any) -> Iterator[Answered]:
@@ -155,7 +155,7 @@ def derive(
         batch_size=batch_size,
         score_only=score_only,
         label=record.label,
-        executor=executor or _NobodyAsked(),
+        executor=executor or NobodyAsked(),
         progress=False,
     )
     return [stored for stored in store.runs() if stored.key not in before]

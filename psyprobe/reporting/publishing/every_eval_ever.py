@@ -35,6 +35,7 @@ from psyprobe.reporting.publishing.check import check_files, read_registry_page
 from psyprobe.reporting.publishing.derive import RecordingStore
 from psyprobe.reporting.publishing.identity import run_path, slug
 from psyprobe.reporting.publishing.index import read_retractions
+from psyprobe.reporting.publishing.items import item_contents
 from psyprobe.reporting.publishing.publish import (
     Published,
     Terms,
@@ -44,7 +45,7 @@ from psyprobe.reporting.publishing.publish import (
     refuse_random_weights,
 )
 from psyprobe.reporting.publishing.scoring import SHAPE, load_records, shape_entry
-from psyprobe.running.protocol import DIGEST_DIGITS, RunRecord, labelled
+from psyprobe.running.protocol import DIGEST_DIGITS, Content, RunRecord, labelled
 from psyprobe.running.registry_run import (
     ANSWERS_FILE,
     PAGE_FILE,
@@ -163,16 +164,26 @@ def _export_store(
                 refuse_random_weights(first, terms)
                 run, unpacked = describe_run(records, copy, terms, terms.licence)
                 text = first.experiment_toml
-                exported = _export(run, text, unpacked, path.name, root, people)
+                items = item_contents(records, copy)
+                exported = _export(run, text, unpacked, path.name, root, people, items)
                 yield Published(*names, exported)
             except PsyprobeError as error:
                 yield Published(*names, reason=str(error))
 
 
 def _export(
-    run: JsonMapping, page: str, unpacked: bytes, name: str, root: Path, people: bool
+    run: JsonMapping,
+    page: str,
+    unpacked: bytes,
+    name: str,
+    root: Path,
+    people: bool,
+    items: Sequence[Content] = (),
 ) -> str:
-    """Write the record of a run, and those of its answers, and return the path of the first."""
+    """Write the record of a run, and those of its answers, and return the path of the first.
+
+    Items of a benchmark, which are withheld, are needed for its scores alone.
+    """
     is_person = run["observer"]["kind"].startswith("person")
     if is_person and not people:
         raise InputError(
@@ -180,6 +191,7 @@ def _export(
             "give --people"
         )
     with Store(None) as store:
+        store.add_contents(items)
         source = _Source(run, load_run(run, page, unpacked, store), store, name)
         record, folder = _build_record(source)
         # Replies of people may hold more than an answer, and items of benchmarks have owners.
@@ -325,9 +337,10 @@ def _availability(card: JsonMapping) -> str:
 def _build_results(source: _Source, experiment: str) -> Iterator[JsonObject]:
     """Iterate over the numbers by which the observer is ranked."""
     run = source.run
+    results = load_records(source.records, source.store)
     generation = _build_generation(source)
     judge = source.records[0].layout.get("judge")
-    for result in load_records(source.records, source.store):
+    for result in results:
         for score in score_layers(result):
             readout = [name for name in (score.layer, score.measure) if name]
             curve = score.to_dict().get("curve")

@@ -354,7 +354,7 @@ def _score_board(records: Sequence[RunRecord], store: Store) -> list[JsonObject]
         entry
         for result in load_records(records, store)
         for score in score_layers(result)
-        for entry in board_entries(score)
+        for entry in board_entries(score, score.rows())
     ]
 
 

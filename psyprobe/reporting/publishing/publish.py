@@ -29,6 +29,7 @@ from psyprobe.reporting.publishing.identity import (
     slug,
     without_folders,
 )
+from psyprobe.reporting.publishing.items import item_contents, withhold_folder
 from psyprobe.reporting.publishing.people import Codes, with_codes
 from psyprobe.reporting.publishing.scoring import load_records, score_records
 from psyprobe.running.database import chunks
@@ -203,7 +204,7 @@ def _failed_runs(
                 (record.observer_digest[:DIGEST_DIGITS], record.label), 0
             )
             numbers = {"answered": answered, "questions": None}
-            yield record, {**waiting.pop(names), **numbers}
+            yield withhold_folder(record), {**waiting.pop(names), **numbers}
 
 
 def _build_failed(
@@ -247,7 +248,11 @@ def _open_registry(root: Path, terms: Terms) -> Path:
 
 def grouped_runs(store: Store) -> Iterator[list[RunRecord]]:
     """Iterate over finished runs, with all variants of one together."""
-    records = [record for record in store.runs() if record.finished is not None]
+    records = [
+        withhold_folder(record)
+        for record in store.runs()
+        if record.finished is not None
+    ]
 
     def run_key(record: RunRecord) -> tuple[str, ...]:
         variants = json_text(record.layout.get("variants", {}))
@@ -320,7 +325,9 @@ def _build_files(
     run, unpacked = describe_run(records, copy, terms, licence)
     text = records[0].experiment_toml
     with RecordingStore() as alone:
-        scores = score_records(run, load_run(run, text, unpacked, alone), alone)
+        loaded = load_run(run, text, unpacked, alone)
+        alone.add_contents(item_contents(records, copy))
+        scores = score_records(run, loaded, alone)
     files = {
         RUN_FILE: json_text(run).encode(),
         PAGE_FILE: text.encode(),

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from psyprobe.analysis.score import OBSERVER, Entry, Metric, Row, Score
@@ -51,6 +52,7 @@ def score_records(
         for result in load_records(records, store)
         for score in score_layers(result)
     ]
+    rows = [list(score.rows()) for score in scores]
     versions = software_versions()
     return {
         "schema": "psyprobe-scores/1",
@@ -58,8 +60,8 @@ def score_records(
         "answers_sha256": run["answers"]["sha256"],
         "scored_by": {name: versions[name] for name in ("psyprobe", "numpy", "scipy")},
         "scores": [_finite(score.to_dict()) for score in scores],
-        "board": [entry for score in scores for entry in board_entries(score)],
-        "main": [entry for score in scores for entry in main_scores(score)],
+        "board": [*chain(*map(board_entries, scores, rows))],
+        "main": [*chain(*map(main_scores, scores, rows))],
     }
 
 
@@ -73,9 +75,9 @@ def load_records(records: Sequence[RunRecord], store: Store) -> list[Dataset]:
     return merge_results(results)
 
 
-def main_scores(score: Score) -> Iterator[JsonObject]:
-    """Iterate over the numbers by which a score's observer is ranked."""
-    for row in score.rows():
+def main_scores(score: Score, rows: Sequence[Row]) -> Iterator[JsonObject]:
+    """Iterate over the numbers by which a score's observer is ranked, from all rows."""
+    for row in rows:
         if row.responder != OBSERVER:
             continue
         for metric, entry in row.entries.items():
@@ -93,13 +95,13 @@ def main_scores(score: Score) -> Iterator[JsonObject]:
             yield _finite(values)
 
 
-def board_entries(score: Score) -> Iterator[JsonObject]:
+def board_entries(score: Score, rows: Sequence[Row]) -> Iterator[JsonObject]:
     """Iterate over what a board shows of a score: of its observer, baselines, people and ceiling.
 
     An observer whose task has no metric of its own is ranked by the distance of its curve's shape
     from that of people. Numbers of baselines without an entry are rounded, as in its table.
     """
-    rows = [row for row in score.rows() if row.table]
+    rows = [row for row in rows if row.table]
     metric = next((metric for row in rows for metric in row.entries), SHAPE)
     for row in rows:
         entry = (

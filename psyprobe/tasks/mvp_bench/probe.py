@@ -16,6 +16,7 @@ parser         how replies are read, see `PARSERS`; "rule+judge"
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -48,6 +49,7 @@ from psyprobe.tasks.item_schedule import (
     judged_attributes,
     options_of,
     reaction_times,
+    stored_items,
 )
 from psyprobe.tasks.items import (
     Case,
@@ -281,7 +283,7 @@ class MvpScore(ReadScore):
     table: pd.DataFrame
     population: ClassVar[str] = "image pairs"
 
-    @property
+    @functools.cached_property
     def metrics(self) -> pd.DataFrame:
         """The table of MVP-Bench metrics."""
         return mvp_metrics(self.table, confidence=self.confidence)
@@ -413,7 +415,7 @@ class MvpBench(ItemProbe):
 
     def result(self, record: RunRecord, store: Store) -> xarray.Dataset:
         """Build the result of a run: a question table with each reply, by item."""
-        items = pd.DataFrame(store.content(record.layout["items"]))
+        items = stored_items(record, store)
         answers = answers_of(record, store)
         columns = {name: items[name].to_numpy() for name in COLUMNS}
         columns["reply"] = np.array([answer.text for answer in answers], dtype=object)

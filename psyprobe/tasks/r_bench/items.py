@@ -18,6 +18,7 @@ from __future__ import annotations
 import ast
 import functools
 import itertools
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -288,7 +289,9 @@ def read_set(folder: str | Path, *, skip: bool = False) -> ImageSet:
         except InputError as error:
             if not skip:
                 raise
-            skipped.append(f"{item['name']}: {error}")
+            # Where the set lies is nobody's business who reads the result.
+            reason = str(error).replace(f"{root}{os.sep}", "")
+            skipped.append(f"{item['name']}: {reason}")
         readable.append(digests.keys() >= set(paths))
     if not any(readable):
         raise InputError(

@@ -40,6 +40,7 @@ from psyprobe.tasks.item_schedule import (
     judged_attributes,
     options_of,
     reaction_times,
+    stored_items,
 )
 from psyprobe.tasks.items import (
     Case,
@@ -471,7 +472,7 @@ class RBench(ItemProbe):
 
     def result(self, record: RunRecord, store: Store) -> xarray.Dataset:
         """Build the result of a run: one row an item, with both questions and answers."""
-        items = pd.DataFrame(store.content(record.layout["items"]))
+        items = stored_items(record, store)
         answers = answers_of(record, store)
         columns = {name: items[name].to_numpy() for name in _PLAIN}
         columns |= {name: items[name].map(_json).to_numpy() for name in _LISTED}
