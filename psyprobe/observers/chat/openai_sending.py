@@ -491,8 +491,11 @@ class Sender:
         except ProblemError as problem:
             return problem
         except TimeoutError:
+            # The status by which a server says this itself.
             return ProblemError(
-                f"no answer within {self.endpoint.timeout:g} s", passing=True
+                f"no answer within {self.endpoint.timeout:g} s",
+                status=408,
+                passing=True,
             )
         # A RuntimeError comes as the process ends.
         except (ReplyError, aiohttp.ClientError, OSError, RuntimeError) as error:
