@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 import stat
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,8 @@ FILE_SIZES = {
 #: Largest size of the answers of a run, bytes, and how far they may unpack.
 _ANSWERS_SIZE = 64 * 2**20
 _PACKING_RATIO = 200
+#: Most observers, revisions, experiments and runs; of each.
+_MOST_FOLDERS = 50_000
 #: Longest line of answers, bytes: a list of nothing takes 24 times its text in memory.
 _LINE_SIZE = 2**22
 #: What each kind of line of answers holds.
@@ -101,15 +103,27 @@ def run_folders(registry: str | Path) -> list[Path]:
     ----------
     registry : str or Path
         The folder of the registry.
+
+    Raises
+    ------
+    UnsoundError
+        There are so many files or folders that it is no registry of runs.
     """
     folders = [Path(registry) / "results"]
     for _ in ("observer", "revision", "experiment", "run"):
-        folders = [
-            Path(entry.path)
+        paths = (
+            path
             for folder in folders
             if folder.is_dir() and not folder.is_symlink()
-            for entry in sorted(os.scandir(folder), key=lambda entry: entry.name)
-        ]
+            for path in folder.iterdir()
+        )
+        folders = sorted(islice(paths, _MOST_FOLDERS + 1))
+        if len(folders) > _MOST_FOLDERS:
+            raise UnsoundError(
+                "size",
+                f"more than {_MOST_FOLDERS:,} files or folders lie beside each other, such as "
+                f"{folders[0].name!r:.80}; give a registry a year",
+            )
     return folders
 
 

@@ -29,6 +29,7 @@ from psyprobe.reporting.publishing.publish import (
     publish,
 )
 from psyprobe.reporting.publishing.schema import run_schema, schema_errors
+from psyprobe.running import registry_run
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.registry_run import (
     UnsoundError,
@@ -219,6 +220,25 @@ def test_twins_of_another_case_and_thousands_of_files_are_a_line_each(
     assert main(["registry", "check", str(registry)]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 4 and all(": path: " in line for line in lines[:3])
+
+
+@pytest.mark.parametrize("level", range(4))
+def test_files_without_end_among_runs_are_one_line(
+    level: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    # benchmarks/many_files.py has 100,000.
+    monkeypatch.setattr(registry_run, "_MOST_FOLDERS", 1000)
+    registry = shutil.copytree(REGISTRIES / "valid_encoder", tmp_path / "registry")
+    place = run_folders(registry)[0].parents[level]
+    for number in range(1001):
+        (place / f"{number}.txt").touch()
+    assert main(["registry", "check", str(registry)]) == 1
+    line, summary = capsys.readouterr().out.splitlines()
+    assert line.startswith("results: size: more than 1,000 files")
+    assert summary == "1 runs, 1 not sound, 0 with notes"
 
 
 def test_many_workers_find_what_one_finds(

@@ -184,7 +184,11 @@ def check_registry(
         raise InputError(f"jobs is {jobs}; give at least 1 process")
     page = read_registry_page(registry)
     root = Path(registry)
-    runs = run_folders(root)
+    try:
+        runs = run_folders(root)
+    except UnsoundError as error:
+        yield Checked("results", ((error.code, str(error)),))
+        return
     spellings = Counter(
         str(parent).lower()
         for parent in {part for run in runs for part in (run, *run.parents[:3])}
