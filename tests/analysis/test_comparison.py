@@ -265,15 +265,22 @@ def test_a_difference_has_its_error_over_studies_where_both_have_references() ->
     z = np.linspace(0.5, 0.6, 18)
     near, far = (
         replace(planted(name, shift), z_without=tuple(z * scale))
-        for name, shift, scale in (("near", 0.0, 1.0), ("far", 0.1, 1.5))
+        for name, shift, scale in (("near", 0.0, 1.0), ("far", 0.1, 1.1))
     )
     compared = compare([far, near])
     (row,) = compared.rows
-    expected = difference_error(references_of(1.5 * z), references_of(z), 0.95)
+    expected = difference_error(references_of(1.1 * z), references_of(z), 0.95)
     assert row.reference_error == pytest.approx(expected)
     assert compared.to_frame().loc[0, "reference_error"] == pytest.approx(expected)
     text = str(compared)
+    assert "p: paired t test. ranks" in text
     assert f"±{expected:.3f}" in text and "each left out in turn, Student's t" in text
+    # Only a difference that lies within this error could be reversed.
+    assert row.difference.mean > row.reference_error and row.verdict == "better"
+    doubtful = replace(far, z_without=tuple(1.5 * z))
+    (row,) = compare([doubtful, near]).rows
+    assert row.difference.mean < row.reference_error
+    assert row.verdict == "better, other studies could reverse it"
     unstated = compare([far, planted("near", 0.0)])
     assert unstated.rows[0].reference_error is None and "references" not in str(
         unstated

@@ -50,8 +50,8 @@ _KEY = (
     "difference: observer less {baseline}, with its {confidence} % interval if others like the "
     "{population} had been shown. Both saw the same. z: on Fisher's z of r_s; log10: on the "
     "logarithm of the error.",
-    "p: paired t test, corrected by Holm for the {family} of a test. ranks: what all pairs of "
-    "observers leave open, by Holm over the pairs.",
+    "p: paired t test{family}. ranks: what all pairs of observers leave open, by Holm over the "
+    "pairs.",
     "smallest: the difference that is found with a probability of 80 %, if units scatter as here. "
     "equivalent: for certain (two one-sided tests) within the margin, of {margin} in the score "
     "(of a percentage: {points} points).",
@@ -109,6 +109,8 @@ class ComparedRow(Recorded):
         words = []
         if self.different:
             words.append("better" if self.better else "worse")
+            if abs(self.difference.mean) < (self.reference_error or 0.0):
+                words.append("other studies could reverse it")
         if self.p_equivalent < ALPHA:
             words.append("equivalent")
         return ", ".join(words) or "not told apart"
@@ -157,8 +159,7 @@ _HEADINGS = (
 )
 _REFERENCES_KEY = (
     "references: ± half the {confidence} % interval of the difference over the studies that "
-    "castleCSF was fitted to (each left out in turn, Student's t), no part of the other interval. "
-    "A difference that is smaller could turn round with other studies."
+    "castleCSF was fitted to (each left out in turn, Student's t), no part of the other interval."
 )
 _LEVEL_KEY = (
     "band: if the same observers had answered other trials, or other prompts where several were "
@@ -285,12 +286,15 @@ class Comparison:
             f"{row.difference.units} {row.population}" for row in self.rows
         )
         families = sorted({row.family for row in self.rows})
-        counts = " or ".join(map(str, families))
+        family = ""
+        if families != [1]:
+            counts = " or ".join(map(str, families))
+            family = f", corrected by Holm for the {counts} comparisons of a test"
         facts = {
             "baseline": self.baseline,
             "confidence": percent,
             "population": " or ".join(populations),
-            "family": f"{counts} comparison{'s' * (families != [1])}",
+            "family": family,
             "margin": f"{self.margin:g}",
             "points": f"{100 * self.margin:g}",
         }
