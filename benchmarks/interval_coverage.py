@@ -17,6 +17,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -38,13 +39,19 @@ from psyprobe.analysis.psychometric.csf_posterior import (
 )
 from psyprobe.analysis.words.csf import prompt_mean
 from psyprobe.analysis.words.fit import ChatFit
-from psyprobe.analysis.words.logit_fit import fit_logits, threshold_interval
-from psyprobe.probes.designs import QuestPlus, QuickCSF
+from psyprobe.analysis.words.logit_fit import (
+    fit_logits,
+    logit_status,
+    threshold_interval,
+)
+from psyprobe.probes.designs import Design, QuestPlus, QuickCSF, ladder
 
 LEVELS = np.linspace(-3.0, -1.0, 9)
 BROAD = (0.5, 1.2)
 NARROW = (0.05, 0.25)
 FREQUENCIES = (1.0, 2.0, 4.0, 8.0, 16.0)
+SIX_FREQUENCIES = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
+CONTRASTS = np.geomspace(0.001, 1.0, 61)
 
 
 @dataclass(frozen=True)
@@ -327,6 +334,117 @@ def p_yes(rng: np.random.Generator, size: int) -> Iterator[Row]:
             ((low <= threshold) & (threshold <= high)).ravel(),
             (high - low).ravel(),
         )
+
+
+def p_yes_adaptive(rng: np.random.Generator, size: int) -> Iterator[Row]:
+    """Thresholds of log-odds of yes, six curves a prompt, at the levels that a design chose."""
+    for (name, make, runs), (width, guess, lapse, scatter) in itertools.product(
+        (
+            ("ladder", partial(ladder, contrasts=(0.001, 1.0)), size // 5),
+            ("QUEST+", partial(QuestPlus, contrasts=CONTRASTS), size // 5),
+            ("qCSF", partial(QuickCSF, contrasts=CONTRASTS), size // 10),
+        ),
+        (
+            (0.8, 0.02, 0.02, 0.5),
+            (0.8, 0.02, 0.02, 1.0),
+            (0.8, 0.2, 0.02, 0.5),
+        ),
+    ):
+        runs = max(20, runs)
+        threshold = parabolas(rng, SIX_FREQUENCIES, runs)
+        answers = [
+            answers_of_design(
+                make(SIX_FREQUENCIES, seed=seed),
+                threshold[seed],
+                (width, guess, lapse),
+                scatter,
+                rng,
+            )
+            for seed in range(runs)
+        ]
+        x, logit, blank = cells_of(answers, len(SIX_FREQUENCIES))
+        fit = fit_logits(x, logit, blank)
+        low, high = threshold_interval(fit, logit, blank, 0.95)
+        has_threshold = np.isin(logit_status(fit, logit), WITH_THRESHOLD)
+        questions = np.mean([len(run) for run in answers])
+        yield Row(
+            "threshold of P(yes)",
+            f"{name}, 6 frequencies, {questions:.0f} questions, width {width:g}, guess {guess:g}, "
+            f"lapse {lapse:g}, logit SD {scatter:g}",
+            ((low <= threshold) & (threshold <= high))[has_threshold],
+            (high - low)[has_threshold],
+            1 - has_threshold.mean(),
+        )
+
+
+def parabolas(
+    rng: np.random.Generator, frequencies: tuple[float, ...], size: int
+) -> np.ndarray:
+    """Log10 thresholds of log-parabolas over frequency, each off by 0.07, shape (size, F)."""
+    peak = rng.uniform(1.6, 2.2, (size, 1))
+    best = rng.uniform(2, 5, (size, 1))
+    distance = np.log10(frequencies) - np.log10(best)
+    off = rng.normal(0, 0.07, (size, len(frequencies)))
+    return -peak + 0.9 * distance**2 + off
+
+
+def answers_of_design(
+    design: Design,
+    threshold: np.ndarray,
+    shape: tuple[float, float, float],
+    scatter: float,
+    rng: np.random.Generator,
+) -> list[tuple[int, float, float]]:
+    """Ask until a design ends: place, contrast (0: blank) and logit of yes of each question."""
+    width, guess, lapse = shape
+    place_of = {value: place for place, value in enumerate(design.values)}
+    answers = []
+    while not design.finished:
+        for level in design.ask(1):
+            place = place_of.get(level.value, 0)
+            rate = guess
+            if level.contrast:
+                x = np.log10(level.contrast)
+                rate = psychometric_function(
+                    x, threshold[place], width, guess, lapse, function="logistic"
+                )
+            logit = np.log(rate / (1 - rate)) + rng.normal(0, scatter)
+            design.tell(level, float(1 / (1 + np.exp(-logit))))
+            answers.append((place, level.contrast, float(logit)))
+    return answers
+
+
+def cells_of(
+    answers: list[list[tuple[int, float, float]]], curves: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Lay answers out as `fit_logits` takes them: log10 contrasts, logits, those of blanks."""
+    cells: list[dict[tuple[int, float], list[float]]] = []
+    blanks = []
+    for run in answers:
+        of_run: dict[tuple[int, float], list[float]] = {}
+        for place, contrast, logit in run:
+            if contrast:
+                of_run.setdefault((place, contrast), []).append(logit)
+        cells.append(of_run)
+        blanks.append([logit for _, contrast, logit in run if not contrast])
+    levels = max(
+        sum(place == curve for place, _ in run)
+        for run in cells
+        for curve in range(curves)
+    )
+    images = max(len(logits) for run in cells for logits in run.values())
+    x = np.zeros((len(cells), curves, levels))
+    logit = np.full((*x.shape, images), np.nan)
+    for run_place, run in enumerate(cells):
+        used = [0] * curves
+        for (curve, contrast), logits in sorted(run.items()):
+            x[run_place, curve, used[curve]] = np.log10(contrast)
+            logit[run_place, curve, used[curve], : len(logits)] = logits
+            used[curve] += 1
+    blank = np.full((len(blanks), max(map(len, blanks))), np.nan)
+    for run_place, logits in enumerate(blanks):
+        blank[run_place, : len(logits)] = logits
+    return x, logit, blank
 
 
 def posteriors(rng: np.random.Generator, size: int) -> Iterator[Row]:
@@ -661,6 +779,7 @@ KINDS = {
     "choices": choices,
     "staircases": short_staircases,
     "p_yes": p_yes,
+    "p_yes_adaptive": p_yes_adaptive,
 }
 
 
