@@ -171,7 +171,7 @@ def beside_psignifit(peer: str) -> Iterator[Row]:
     work = "a fit of nine levels, two intervals, 40 trials each"
     yield (
         work,
-        "log10 threshold [95 %]",
+        "log10 threshold [95 % interval over trials]",
         "",
         f"{float(ours.log10_threshold):.3f} [{float(ours.log10_threshold_low):.3f}, "
         f"{float(ours.log10_threshold_high):.3f}]",

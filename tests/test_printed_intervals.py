@@ -24,19 +24,33 @@ POPULATION = re.compile(
 )
 NAMED = re.compile(
     r"over (the )?(runs|variants|levels|frequencies|people|persons|items|image pairs|photographs|"
-    r"images|seeds|draws|prompts|trials|answers|models|families|tests|references)|"
-    r"if other|posterior|other (people|trials|phases)|resampl|Wilson|Student|bootstrap",
+    r"images|seeds|draws|prompts|trials|answers|models|families|tests|references|bands)|"
+    r"if other|other (people|trials|phases)",
     re.I,
 )
+#: Where a method says by itself what would be drawn anew.
+METHOD = re.compile(r"posterior|resampl|Wilson|Student|bootstrap|credible", re.I)
 #: A fraction of a person alone: "(0.62)" behind a score, or a cell below its heading.
 FRACTION = re.compile(r"(\]|\d\.\d\d) \(\d\.\d\d\)")
 HEADING = re.compile(r"of a person(?! \[interval\])(  |\s*\|)")
 
 
+def names_population(text: str) -> bool:
+    """Whether one sentence says that there is an interval, and then what it is over."""
+    lines = re.sub(r"\n  +", " ", text).splitlines()
+    for sentence in (part for line in lines for part in re.split(r"(?<=\.) ", line)):
+        interval = POPULATION.search(sentence)
+        if interval and (
+            METHOD.search(sentence) or NAMED.search(sentence, interval.start())
+        ):
+            return True
+    return False
+
+
 def faults(text: str) -> list[str]:
     """List what a printed table lacks, with the text beneath it."""
     messages = []
-    if INTERVAL.search(text) and not (POPULATION.search(text) and NAMED.search(text)):
+    if INTERVAL.search(text) and not names_population(text):
         messages.append("an interval without its population")
     if FRACTION.search(text) or HEADING.search(text):
         messages.append("a fraction without its interval")
@@ -77,6 +91,7 @@ def documented() -> Iterator[tuple[str, str]]:
     "text",
     [
         "observer  r_s [interval]\n------\npixels  0.50 [0.33, 0.64]",
+        "r  0.50 [0.33, 0.64]\nr: over prompts, with intervals (95 %). (mean ± SD): over prompts.",
         "observer  Gabor ach\npixels  0.50 [0.33, 0.64] (0.62)\ninterval over people",
         "observer  in range  of a person  above flat\npixels  0.52  0.62  0.01",
     ],

@@ -17,6 +17,7 @@ from psyprobe.analysis.score import (
     Tabled,
     encoder_name,
     ends_text,
+    interval_note,
 )
 
 _KEY = (
@@ -85,8 +86,14 @@ class SideBySide(Tabled):
         return [Row(title, OBSERVER, "", cells, record)]
 
     def notes(self) -> Sequence[str]:
-        """Explain what each score may claim."""
-        return _KEY
+        """Explain what each score may claim, and of what its interval speaks."""
+        entries = (self.alignment, self.efficiency, self.threshold)
+        populations = {
+            entry.over: interval_note(entry.over)
+            for entry in entries
+            if entry is not None and entry.over
+        }
+        return [*_KEY, *populations.values()]
 
 
 def side_by_side(scores: Sequence[Score]) -> list[SideBySide]:

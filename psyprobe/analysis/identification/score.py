@@ -221,7 +221,10 @@ class IdentificationScore(Tabled):
         letters = ""
         if self.height is not None:
             letters = f", {channel.peak * self.height:.2f} cycles a letter"
-        return f"channel: peak {peak} cpd{letters}; {width} octaves wide at half height"
+        return (
+            f"channel: peak {peak} cpd{letters}; {width} octaves wide at half height (intervals "
+            "over bands, from their scatter about the fit)"
+        )
 
     def _chart_text(self, score: float) -> str:
         """Format a score by letter in the unit of its chart."""
@@ -250,7 +253,8 @@ class IdentificationScore(Tabled):
             *self.pooled.notes(),
             "right: share of the questions that showed the label. said: share of the label among "
             "all labels named. bias: how readily it is named in the choice model of Luce (1963), "
-            "with its interval ({confidence} %); the biases of all labels have the sum 1.",
+            "with its interval over trials ({confidence} %, bootstrap); the biases of all labels "
+            "have the sum 1.",
         ]
 
 

@@ -131,8 +131,7 @@ def answer_agreement(result: xr.Dataset) -> Agreement | None:
 
 _KEY = (
     "r, RMSE: Pearson correlation and root mean square error of sensitivities, arithmetic mean "
-    "over prompts, "
-    "with intervals ({confidence} %). (mean ± SD): over single prompts.",
+    "over prompts. (mean ± SD): over single prompts.",
     "r log, RMSE log: the same of log10 sensitivities and their geometric mean; 0.3 is a factor "
     "of two.",
     "shape: RMSE log that remains after the best gain. gain: that gain, log10.",
@@ -140,15 +139,17 @@ _KEY = (
     "scored, of all asked.",
     "CSF: geometric mean over prompts. usable: prompts in it.",
 )
+_KEY_OF_INTERVALS = (
+    "intervals over prompts, {confidence} %: if other prompts and images had been taken; of fewer "
+    "than three prompts over trials: if the same had been asked about other images.",
+)
 _KEY_OF_JUDGE = (
     "read otherwise: of the replies read as text, those that the judge takes differently "
     "(opposite: for the other answer; left out: for neither), and the score under it.",
 )
 _KEY_WITHOUT_PEOPLE = (
     "thresholds: usable ones, of all prompts and levels.",
-    "sensitivity: 1 / threshold contrast, geometric mean over prompts with its interval "
-    "({confidence} %). "
-    "usable: prompts in it.",
+    "sensitivity: 1 / threshold contrast, geometric mean over prompts. usable: prompts in it.",
     "There is no human reference to compare with.",
 )
 
@@ -169,7 +170,7 @@ _KEY_OF_EFFICIENCY = (
 _KEY_OF_MASKING = (
     "N_eq: density of noise in the light that would stand for the observer's own, where energy = "
     "d'² (N + N_eq) / efficiency. residuals: their root mean square in log10 contrast; p: how "
-    "often they are as large where this holds.",
+    "often they are as large where this holds. Both intervals: over trials, by profile likelihood.",
 )
 
 _KEY_OF_ACUITY = (
@@ -455,6 +456,7 @@ class ChatScore(Tabled):
         key = _KEY if self.human else _KEY_WITHOUT_PEOPLE
         return [
             *key,
+            *_KEY_OF_INTERVALS,
             *_KEY_OF_JUDGE * bool(self.readings),
             *_KEY_OF_DIFFERENCES * bool(self.difference_unit),
             *_KEY_OF_ACUITY * self.finest,
