@@ -41,7 +41,6 @@ from psyprobe.analysis.words.robustness import csf_robustness
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 TABLE = DOCS / "predictions.csv"
-PAGE = DOCS / "predictions.md"
 README = Path(__file__).with_name("README.md")
 #: Photographs by package, each with the licence that the package states.
 PHOTOGRAPHS = {
@@ -545,16 +544,7 @@ def accuracy_table(counts: pd.DataFrame) -> str:
     return markdown(["observer", *head, *stays], rows)
 
 
-def short_table(study: pd.DataFrame) -> str:
-    """Lay out the rank correlation of each predictor with each outcome, and its p."""
-    rows = [
-        [str(name), *(f"{link.r:.2f} ({link.p:.2f})" for link in links.itertuples())]
-        for name, links in study.groupby("predictor", sort=False)
-    ]
-    return markdown(["r_s (p)", "corrupted", "one octave", "low contrast"], rows)
-
-
-def whole_table(study: pd.DataFrame) -> str:
+def prediction_table(study: pd.DataFrame) -> str:
     """Lay out each correlation with its interval, given clean accuracy, and over families."""
     rows = [
         [
@@ -651,15 +641,14 @@ def by_condition(counts: pd.DataFrame, kind: str) -> pd.DataFrame:
 
 
 def print_study(counts: pd.DataFrame, predictors: pd.DataFrame) -> None:
-    """Print all tables, and put two of them into docs/predictions.md."""
+    """Print all tables, and put them into benchmarks/README.md."""
     from results_page import put
 
     results = pd.read_csv(DOCS / "results.csv")
     study = study_rows(counts, predictors)
     tables = {
         "right names": accuracy_table(counts),
-        "predictions": short_table(study),
-        "predictions, whole": whole_table(study),
+        "predictions": prediction_table(study),
         "predictions by octave": band_table(counts, results),
         "predictions by layer": layer_table(counts, results),
         "predictions within encoders": sign_table(counts, results),
@@ -673,11 +662,10 @@ def print_study(counts: pd.DataFrame, predictors: pd.DataFrame) -> None:
             f"{count} units, {pairs} pairs: significant from "
             f"{smallest_significant(count, pairs):.3f} on"
         )
-    for path in (PAGE, README):
-        page = path.read_text(encoding="utf-8")
-        for name, table in tables.items():
-            page = put(page, name, table)
-        path.write_text(page, encoding="utf-8")
+    page = README.read_text(encoding="utf-8")
+    for name, table in tables.items():
+        page = put(page, name, table)
+    README.write_text(page, encoding="utf-8")
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
