@@ -21,7 +21,11 @@ from psyprobe.reporting.publishing.publish import Terms, publish
 from psyprobe.running.registry_run import answers_digest, pack, run_folders, unpack
 from psyprobe.running.store import Store
 from psyprobe.tasks.items import Judge
-from psyprobe.tasks.r_bench.items import write_items
+
+pytestmark = [
+    pytest.mark.needs("tasks/mvp_bench"),
+    pytest.mark.needs("tasks/r_bench"),
+]
 
 TERMS = Terms("Example Laboratory")
 #: Words of questions, options and keys, in text that nobody answers.
@@ -59,6 +63,8 @@ def write_mvp_set(folder: Path) -> Path:
 
 def write_r_bench_set(folder: Path) -> Path:
     """Four images and their twins, with a choice about two and a question about the others."""
+    from psyprobe.tasks.r_bench.items import write_items
+
     rows = []
     for number, task in enumerate(("MCQ", "VQA", "MCQ", "VQA")):
         name = f"{number}.png"
