@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import sys
 import textwrap
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -175,3 +175,40 @@ def _plugin_packages() -> set[str]:
     )
     groups = (point for point in points if point.group.startswith("psyprobe."))
     return {point.module.partition(".")[0] for point in groups}
+
+
+#: What a server's status says of a failure.
+_STATUS_KINDS = {0: "unreachable", 401: "refused", 403: "refused", 404: "not_found"}
+_STATUS_KINDS |= {408: "timeout", 429: "quota", 504: "timeout"}
+_ERROR_KINDS = (
+    (UnknownNameError, "not_found"),
+    (WeightsError, "not_found"),
+    (StoreError, "changed"),
+    (InputError, "unfit"),
+    (MemoryError, "memory"),
+    (PsyprobeError, "refused"),
+)
+
+
+def failure_kind(error: BaseException) -> str:
+    """Name the kind of a failure, as ``run.json`` of a registry does.
+
+    Examples
+    --------
+    >>> failure_kind(WeightsError("no weights")), failure_kind(ZeroDivisionError())
+    ('not_found', 'internal')
+    """
+    for cause in _causes(error):
+        status = getattr(cause, "status", None)
+        if isinstance(status, int):
+            return _STATUS_KINDS.get(status, "refused")
+    kinds = (kind for type_, kind in _ERROR_KINDS if isinstance(error, type_))
+    return next(kinds, "internal")
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Iterate over an error and what led to it."""
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or cause.__context__

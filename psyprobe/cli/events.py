@@ -5,35 +5,16 @@ from __future__ import annotations
 import json
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Iterator
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from psyprobe import __version__
-from psyprobe.errors import (
-    InputError,
-    PsyprobeError,
-    StoreError,
-    UnknownNameError,
-    WeightsError,
-)
+from psyprobe.errors import failure_kind
 from psyprobe.files.json_types import JsonObject
 from psyprobe.files.output import plain_value
 
 if TYPE_CHECKING:
     from psyprobe.reporting.publishing.derive import RecordingStore
-
-#: What a server's status says of a failure.
-_STATUS_KINDS = {0: "unreachable", 401: "refused", 403: "refused", 404: "not_found"}
-_STATUS_KINDS |= {408: "timeout", 429: "quota", 504: "timeout"}
-_ERROR_KINDS = (
-    (UnknownNameError, "not_found"),
-    (WeightsError, "not_found"),
-    (StoreError, "changed"),
-    (InputError, "unfit"),
-    (MemoryError, "memory"),
-    (PsyprobeError, "refused"),
-)
 
 
 class Events:
@@ -123,27 +104,3 @@ def report_details(report: JsonObject, scores: Any) -> JsonObject:
         "files": report["files"],
         "spent": report.get("spent"),
     }
-
-
-def failure_kind(error: BaseException) -> str:
-    """Name the kind of a failure, as ``run.json`` of a registry does.
-
-    Examples
-    --------
-    >>> failure_kind(WeightsError("no weights")), failure_kind(ZeroDivisionError())
-    ('not_found', 'internal')
-    """
-    for cause in _causes(error):
-        status = getattr(cause, "status", None)
-        if isinstance(status, int):
-            return _STATUS_KINDS.get(status, "refused")
-    kinds = (kind for type_, kind in _ERROR_KINDS if isinstance(error, type_))
-    return next(kinds, "internal")
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Iterate over an error and what led to it."""
-    cause: BaseException | None = error
-    while cause is not None:
-        yield cause
-        cause = cause.__cause__ or cause.__context__

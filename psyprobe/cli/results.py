@@ -38,7 +38,7 @@ from psyprobe.probes.results import (
 from psyprobe.reporting.report import report
 from psyprobe.running.maintenance import summary, vacuum, verify
 from psyprobe.running.merge import merge
-from psyprobe.running.protocol import labelled
+from psyprobe.running.protocol import Attempt, labelled
 from psyprobe.running.store import Store
 
 if TYPE_CHECKING:
@@ -368,6 +368,7 @@ def _summary_lines(summary: JsonObject) -> list[str]:
         f"{labelled(run['observer'], run['label'])}: begun "
         f"{run['started']}, "
         + (f"finished {run['finished']}" if run["finished"] else "not finished")
+        + (f"; {Attempt(**run['attempt'])}" if run["attempt"] else "")
         for run in runs
     ]
     for observer in observers:

@@ -212,16 +212,16 @@ def _load(
         if isinstance(source, Store) or Path(source).suffix != ".nc":
             with open_store(source, create=False) as store:
                 unfinished = [
-                    run
+                    (run, store.last_attempt(run))
                     for run in store.runs()
                     if run.finished is None and not run.given_up
                 ]
             failures += [
                 (
                     f"{run.experiment}, {labelled(run.observer, run.label)}",
-                    f"not finished; begun {run.started}",
+                    f"not finished; begun {run.started}" + f"; {last}" * bool(last),
                 )
-                for run in unfinished
+                for run, last in unfinished
             ]
     return name_apart(merge_results(results)), failures
 

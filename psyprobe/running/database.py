@@ -127,6 +127,21 @@ LEFT JOIN content AS stimulus
     ON stimulus.digest = substr(answer.question, 1, length(answer.question) - 16)
 ORDER BY answer.id;
 """
+#: Made with the first attempt that failed, so that stores without one stay as they were.
+ATTEMPTS = """
+CREATE TABLE IF NOT EXISTS attempt (
+    id INTEGER PRIMARY KEY,
+    run TEXT NOT NULL,
+    started TEXT NOT NULL,
+    ended TEXT NOT NULL,
+    how TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    message TEXT NOT NULL,
+    answers INTEGER NOT NULL,
+    checksum INTEGER NOT NULL,
+    UNIQUE (run, started, ended)
+)
+"""
 #: The columns of each table that its checksum covers, in their order.
 COLUMNS = {
     "answer": ("question", "experiment", "levels", "answer", "origin", "time"),
@@ -150,6 +165,7 @@ COLUMNS = {
         "outcome",
         "origins",
     ),
+    "attempt": ("run", "started", "ended", "how", "kind", "message", "answers"),
 }
 #: The column by which the rows of each table are in order.
 _ORDER = {
@@ -158,6 +174,7 @@ _ORDER = {
     "origin": "id",
     "content": "digest",
     "run": "id",
+    "attempt": "id",
 }
 #: Rows are looked up and read so many at a time: nobody is kept from writing meanwhile.
 _CHUNK = 500
@@ -250,6 +267,14 @@ class Database:
     def count(self, table: str) -> int:
         """Return the number of rows of a table."""
         return int(self._fetch(f"SELECT count(*) FROM {table}")[0][0])
+
+    def has_attempts(self) -> bool:
+        """Tell whether the table of attempts is there."""
+        return bool(self._fetch("SELECT 1 FROM sqlite_master WHERE name = 'attempt'"))
+
+    def make_attempts(self) -> None:
+        """Make the table of attempts, unless it is there."""
+        self._connection.execute(ATTEMPTS)
 
     def count_answers(self) -> dict[tuple[str, str], int]:
         """Count the answers of each observer and label, by the digest of its card and the label."""

@@ -25,6 +25,7 @@ from psyprobe.files.json_types import JsonMapping
 from psyprobe.files.terminal import progress_bar
 from psyprobe.observers.chat.cost_summary import show_cost
 from psyprobe.running.agenda import Agenda
+from psyprobe.running.attempts import record_attempt
 from psyprobe.running.lease import Lease
 from psyprobe.running.origins import Origins
 from psyprobe.running.protocol import (
@@ -106,7 +107,11 @@ def ask(
     schedule.begin(record)
     keys: set[str] = set()
     writer = Writer(store, record.experiment, record.observer)
-    with writer, progress_bar(0, progress, "question") as bar:
+    with (
+        record_attempt(store, record),
+        writer,
+        progress_bar(0, progress, "question") as bar,
+    ):
         bar.set_description(description)
         put_with_bar = (
             put_batches

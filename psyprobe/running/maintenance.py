@@ -9,7 +9,7 @@ from psyprobe.files.json_types import JsonObject
 from psyprobe.files.output import digest
 from psyprobe.observers.protocol import card_digest
 from psyprobe.running.database import SCHEMA_VERSION
-from psyprobe.running.protocol import DIGEST_DIGITS, labelled
+from psyprobe.running.protocol import DIGEST_DIGITS, RunRecord, labelled
 from psyprobe.running.store import Store
 
 
@@ -29,16 +29,23 @@ def summary(store: Store) -> JsonObject:
         }
         for (card_digest, label), count in store.database.count_answers().items()
     ]
-    run_fields = ("experiment", "observer", "label", "probe", "started", "finished")
     return {
         "store": str(store.path or "in memory"),
         "schema": SCHEMA_VERSION,
         "bytes": 0 if store.path is None else store.path.stat().st_size,
         "answers": store.database.count("answer"),
         "observers": observers,
-        "runs": [
-            {name: getattr(run, name) for name in run_fields} for run in store.runs()
-        ],
+        "runs": [_summarise_run(store, run) for run in store.runs()],
+    }
+
+
+def _summarise_run(store: Store, run: RunRecord) -> JsonObject:
+    """Summarise a run, and how the last attempt at it ended if it is not finished."""
+    names = ("experiment", "observer", "label", "probe", "started", "finished")
+    attempt = store.last_attempt(run)
+    return {
+        **{name: getattr(run, name) for name in names},
+        "attempt": None if attempt is None else asdict(attempt),
     }
 
 
@@ -55,6 +62,8 @@ def verify(store: Store) -> dict[str, int]:
     counts = {
         table: len(database.rows(table)) for table in ("procedure", "origin", "run")
     }
+    if attempts := store.attempts():
+        counts["attempt"] = len(attempts)
     counts["answer"] = sum(1 for _ in store.all_answers())
     counts["content"] = verify_contents(store)
     for row, run in zip(database.rows("run"), store.runs(), strict=True):

@@ -141,6 +141,8 @@ def _copy(source: Store, target: Store, keep: str | None) -> list[str]:
         # What an adaptive design asked next follows from the answers that stay.
         is_contested = record.observer_digest[:DIGEST_DIGITS] in contested_observers
         target.adopt_run(record, replaces=keep == "last" if is_contested else None)
+    for attempt in source.attempts():
+        target.add_attempt(attempt)
     return conflicts
 
 

@@ -269,6 +269,28 @@ class RunRecord:
         return digest(_to_ten_digits(self.outcome))
 
 
+@dataclass(frozen=True)
+class Attempt:
+    """How an attempt at a run ended that did not finish it."""
+
+    #: Key of the run, its first 128 bits.
+    run: str
+    #: UTC times in ISO 8601.
+    started: str
+    ended: str
+    #: "failed", "unfinished" (budget, batch) or "interrupted".
+    how: str
+    #: Kind of the failure, as `psyprobe run --jsonl` names it; "" of others.
+    kind: str
+    message: str
+    #: Answers that the store then had of the observer under the run's label.
+    answers: int
+
+    def __str__(self) -> str:
+        kind = f" ({self.kind})" * bool(self.kind)
+        return f"{self.how}{kind} {self.ended}, with {self.answers:,} answers: {self.message}"
+
+
 def _to_ten_digits(value: Any) -> Any:
     """Round all floats in nested JSON to ten significant digits."""
     if isinstance(value, float):

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from copy import copy
-from dataclasses import asdict, replace
+from dataclasses import asdict, astuple, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from time import time
@@ -23,6 +23,7 @@ from psyprobe.running.protocol import (
     DIGEST_DIGITS,
     PROCEDURE_DIGITS,
     Answered,
+    Attempt,
     Content,
     Origin,
     Question,
@@ -316,7 +317,7 @@ class Store:
             if stored is not None:
                 return stored
             begun = replace(
-                record, started=_now(), finished=None, outcome={}, origins=()
+                record, started=utc_now(), finished=None, outcome={}, origins=()
             )
             self.database.insert("run", [_build_run_row(begun)])
         return begun
@@ -345,7 +346,9 @@ class Store:
             if stored is not None and stored.finished is not None:
                 return replace(stored, outcome=outcome)
             origins = tuple(self._origins_of_answers(set(keys)))
-            finished = replace(begun, finished=_now(), outcome=outcome, origins=origins)
+            finished = replace(
+                begun, finished=utc_now(), outcome=outcome, origins=origins
+            )
             self.database.replace("run", _build_run_row(finished))
         return finished
 
@@ -367,6 +370,24 @@ class Store:
     def runs(self) -> list[RunRecord]:
         """Return the records of all runs, finished or not, in the order they began."""
         return list(map(self._read_run, self.database.rows("run")))
+
+    def add_attempt(self, attempt: Attempt) -> None:
+        """Add how an attempt at a run ended; one that is there already is left."""
+        with self.transaction():
+            self.database.make_attempts()
+            self.database.insert("attempt", [astuple(attempt)])
+
+    def attempts(self) -> list[Attempt]:
+        """Return how attempts at runs ended that did not finish them, in order."""
+        if not self.database.has_attempts():
+            return []
+        return [Attempt(*row) for row in self.database.rows("attempt")]
+
+    def last_attempt(self, record: RunRecord) -> Attempt | None:
+        """Return the last attempt at a run that is not finished, or None."""
+        name = _shorten(record.key)
+        mine = [attempt for attempt in self.attempts() if attempt.run == name]
+        return mine[-1] if mine and record.finished is None else None
 
     # -- inside
 
@@ -483,7 +504,7 @@ def _asked_name(observer: str, label: str) -> str:
     return f"{_shorten(observer)} {label}".rstrip()
 
 
-def _now() -> str:
+def utc_now() -> str:
     """Return the current UTC time in ISO format, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
