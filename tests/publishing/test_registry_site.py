@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from datetime import datetime
@@ -64,6 +66,7 @@ def run_facts(number: int, experiment: int, night: int = 0, **facts: Any) -> Any
         "failure": "",
         "observer": f"timm:observer{number}",
         "kind": ("model", "metric")[number % 2],
+        "ability": "features",
         "revision": "n-89abcdef",
         "random_weights": False,
         "experiment": f"test{experiment}",
@@ -76,6 +79,7 @@ def run_facts(number: int, experiment: int, night: int = 0, **facts: Any) -> Any
         "contributor": "Example Laboratory",
         "licence": "CC0-1.0",
         "retracted": None,
+        "reproduced": 0,
         "scored_by": "0.1.0",
         "files": {},
         "board": [
@@ -238,6 +242,20 @@ def test_the_feed_has_an_entry_for_each_event_and_reads_no_clock(
     assert b"feed.xml" in (site / "index.html").read_bytes()
     many = [run_facts(number, 2, number % 28) for number in range(120)]
     assert feed("many", many).count(b"<entry>") == 100
+
+
+def test_the_tables_say_how_many_others_reproduced_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [run_facts(1, 1, reproduced=1), run_facts(2, 1, reproduced=2)]
+    site = build(tmp_path, [*runs, run_facts(3, 1)], monkeypatch)
+    ranking = (site / "index.html").read_text(encoding="utf-8").partition("<tbody>")[2]
+    cells = re.findall("<td>(by [^<]*|no)</td></tr>", ranking)
+    assert sorted(cells) == ["by 1 other", "by 2 others", "no"]
+    assert "by 2 others" in (site / "observer-observer2.html").read_text("utf-8")
+    with (site / "scores.csv").open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["responder"] == "observer"]
+    assert [row["reproduced"] for row in rows] == ["1", "2", "0"]
 
 
 def test_what_is_simulated_random_or_retracted_is_ranked_with_nobody(

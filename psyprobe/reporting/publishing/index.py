@@ -23,6 +23,7 @@ from psyprobe.reporting.publishing.check import (
     read_registry_page,
 )
 from psyprobe.reporting.publishing.derive import RecordingStore
+from psyprobe.reporting.publishing.reproductions import count_reproductions
 from psyprobe.reporting.publishing.scoring import score_records
 from psyprobe.running.registry_run import (
     ANSWERS_FILE,
@@ -81,6 +82,8 @@ def read_index(registry: str | Path) -> Index:
             runs.append(_read_facts(folder, page, path, retractions))
         except (PsyprobeError, ValueError, KeyError, TypeError) as error:
             unsound.append((path, str(error)))
+    for run, count in zip(runs, count_reproductions(runs), strict=True):
+        run["reproduced"] = count
     return Index(str(page.get("name", root.resolve().name)), runs, unsound)
 
 
@@ -116,6 +119,7 @@ def _read_facts(
         "failure": run.get("failure", {}).get("message", ""),
         "observer": observer["name"],
         "kind": observer["kind"],
+        "ability": observer["card"].get("ability", ""),
         "revision": observer["revision"],
         "random_weights": observer["random_weights"],
         "experiment": experiment["name"],
@@ -177,7 +181,8 @@ def registry(
     -------
     pandas.DataFrame
         Columns: observer, experiment, their digests and revision, run, label, when it began, what
-        the server named, contributor and licence; responder ("observer", or a baseline, people or
+        the server named, contributor and licence; "reproduced", how many other contributors came
+        to the run's numbers; responder ("observer", or a baseline, people or
         ceiling beside it), metric, value, interval, flags. A failed run has no value.
 
     Raises

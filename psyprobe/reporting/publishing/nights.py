@@ -17,7 +17,6 @@ from psyprobe.analysis.comparison.sample import TRANSFORMS, Scale
 from psyprobe.analysis.comparison.table import ALPHA
 from psyprobe.analysis.intervals import normal_quantile
 from psyprobe.analysis.score import (
-    OBSERVER,
     check_format,
     csv_text,
     document,
@@ -38,7 +37,11 @@ from psyprobe.reporting.publishing.ranks import (
     reach,
     read_sample,
 )
-from psyprobe.reporting.publishing.scoring import board_entries, load_records
+from psyprobe.reporting.publishing.scoring import (
+    board_entries,
+    load_records,
+    observer_entries,
+)
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.registry_run import is_registry
 from psyprobe.running.store import Store
@@ -81,11 +84,7 @@ class NightRun:
     @cached_property
     def entries(self) -> dict[tuple[str, str, str], JsonMapping]:
         """The observer's main scores that have a value, by metric, layer and measure."""
-        return {
-            (entry["metric"], entry["layer"], entry["measure"]): entry
-            for entry in self.read_board()
-            if entry["responder"] == OBSERVER and entry["value"] is not None
-        }
+        return observer_entries(self.read_board())
 
 
 @dataclass(frozen=True)

@@ -130,6 +130,17 @@ def board_entries(score: Score, rows: Sequence[Row]) -> Iterator[JsonObject]:
         yield _finite(values)
 
 
+def observer_entries(
+    board: Sequence[JsonMapping],
+) -> dict[tuple[str, str, str], JsonMapping]:
+    """Select the entries of an observer that have a value, by metric, layer and measure."""
+    return {
+        (entry["metric"], entry["layer"], entry["measure"]): entry
+        for entry in board
+        if entry["responder"] == OBSERVER and entry["value"] is not None
+    }
+
+
 def shape_entry(row: Row) -> Entry | None:
     """Build the entry of a curve's shape, without a value where too few levels are usable."""
     record = row.record
