@@ -105,8 +105,8 @@ def test_nights_without_a_change_alarm_in_at_most_one_of_twenty() -> None:
             compared = compare_last(runs)
             alarms += any(row.changed for row in compared.rows)
             assert all(row.spread for row in compared.rows)
-    # 80 nights: 4 alarms are expected at most, and two standard errors more.
-    assert alarms <= 8
+    # One of twenty would be 4 of these 80 nights; the level of 3 % makes 2.4 of them expected.
+    assert alarms <= 2
 
 
 def test_a_change_is_named_with_its_direction() -> None:
@@ -149,7 +149,7 @@ def test_a_difference_that_nights_have_anyway_is_no_change() -> None:
 
 
 def test_the_interval_without_units_excludes_zero_where_its_p_says_so() -> None:
-    for value in (0.50, 0.62, 0.63, 0.9):
+    for value in (0.50, 0.62, 0.71, 0.73, 0.9):
         runs = [
             night_run("o", 0, {**interval(0.5, 0.05), "high": 0.7}),
             night_run("o", 1, {**interval(value, 0.02), "low": value - 0.01}),
@@ -157,6 +157,7 @@ def test_the_interval_without_units_excludes_zero_where_its_p_says_so() -> None:
         (row,) = compare_last(runs).rows
         assert row.low is not None and row.high is not None and row.p is not None
         assert (row.low > 0) == (row.p < 0.05)
+        assert row.changed == (value > 0.72) == (row.p < 0.03)
         # Zou and Donner's ends, by hand.
         assert row.low == pytest.approx(value - 0.5 - np.hypot(0.01, 0.2))
         assert row.high == pytest.approx(
