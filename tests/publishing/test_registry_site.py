@@ -139,6 +139,8 @@ def test_the_site_of_a_registry_ranks_and_keeps_its_files(
     index = json.loads((site / "index.json").read_text(encoding="utf-8"))
     assert len(index["runs"]) == 4 and (site / "scores.csv").stat().st_size > 1000
     assert len(run_folders(site)) == 4
+    # A site is a registry too: whoever has it gets its scores again from its answers.
+    assert main(["registry", "check", str(site)]) == 0
     night = next(site.glob("observer-openai*")).read_text(encoding="utf-8")
     assert "data-figure" in night and "2026-11-24" in night
     (tmp_path / "other").mkdir()
