@@ -129,8 +129,9 @@ def tables(
     """Iterate over the tables of the tests that were run, with their names."""
     measured_tests = {test for test, _ in results}
     if measured_tests & set(NINE):
-        board = board_of_nine(scores)
-        yield "nine tests", without_counts_of_matches(board.table("markdown"))
+        main, details = split_board(board_of_nine(scores).table("markdown"))
+        yield "nine tests", main
+        yield "references of the nine tests", details
         yield "float32", floors(scores)
     if over_ppd:
         yield "pixels per degree", orders_by_ppd(over_ppd)
@@ -157,10 +158,19 @@ def board_of_nine(scores: PerTest) -> Scoreboard:
     ).sort(OVER_PPD)
 
 
-def without_counts_of_matches(table: str) -> str:
-    """Leave out the notes on single observers' matches, which the flags `s` and `a` say too."""
-    return "\n".join(
-        line for line in table.split("\n") if "matches saturated" not in line
+def split_board(text: str) -> tuple[str, str]:
+    """Split a scoreboard into what the page shows, and references with notes on people.
+
+    Notes on single observers' matches are left out, since the flags `s` and `a` say them too.
+    """
+    scores, references, notes = text.strip().split("\n\n")
+    lines = [line for line in notes.split("\n") if "matches saturated" not in line]
+    details = [
+        line for line in lines if line.startswith(("- references:", "- one person, "))
+    ]
+    main = [line for line in lines if line not in details]
+    return "\n\n".join([scores, "\n".join(main)]), "\n\n".join(
+        [references, "\n".join(details)]
     )
 
 
@@ -213,7 +223,10 @@ def figures(results: PerTest, scores: PerTest, over_ppd: Sequence[xr.Dataset]) -
     measured_tests = {test for test, _ in results}
     if over_ppd:
         curves = score_over_ppd(over_ppd)
-        save(ppd_curves(curves), "results_ppd", 80)
+        axes = ppd_curves(curves)
+        axes.legend(bbox_to_anchor=(1.02, 1), loc="upper left", fontsize="small")
+        axes.get_figure().set_size_inches(9, 4.4)
+        save(axes, "results_ppd", 80)
     if measured_tests & set(NINE):
         board = board_of_nine(scores)
         save(heat_map(board), "results_scores", 90)

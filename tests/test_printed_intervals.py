@@ -74,10 +74,6 @@ def printed() -> Iterator[tuple[str, str]]:
         yield from texts(json.loads(path.read_text(encoding="utf-8")), path.stem)
 
 
-#: Made by a script from runs of encoders; it is made anew with draws and differences.
-AWAITED = ("results.md: ## The nine tests",)
-
-
 def documented() -> Iterator[tuple[str, str]]:
     """Each section of the docs that holds a table or a printed one."""
     for path in sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md"]):
@@ -109,10 +105,10 @@ def test_tables_of_the_terminal_name_the_population_of_intervals() -> None:
 
 
 def test_pages_of_the_docs_name_the_population_of_intervals() -> None:
-    walked = [entry for entry in documented() if entry[0] not in AWAITED]
-    assert sum(bool(INTERVAL.search(text)) for _, text in walked) > 5
+    pages = [*documented()]
+    assert sum(bool(INTERVAL.search(text)) for _, text in pages) > 5
     assert {
-        place: messages for place, text in walked if (messages := faults(text))
+        place: messages for place, text in pages if (messages := faults(text))
     } == {}
 
 
