@@ -219,6 +219,7 @@ def table_of_scores() -> str:
                 levels,
                 [ScoredSlices(MULTIPLIERS, contrast, response)],
                 None,
+                None,
                 0.95,
             )
             for key, response in observers.items()

@@ -26,6 +26,7 @@ from psyprobe.analysis.human_observer import (
     Fraction,
     People,
     fraction_of,
+    measured_people,
     people,
     score_in_range,
 )
@@ -386,6 +387,11 @@ def _score_layer(
     )
     # Of the bootstrap over levels, intervals over people take the same size and seed.
     persons = () if conditions is None else people(conditions, levels, **interval)
+    reference_people = None
+    if conditions is not None and persons:
+        reference_people = measured_people(
+            conditions, persons[0].dataset, (levels.min(), levels.max())
+        )
 
     multiplier = points.multiplier
     confidence = interval["confidence"]
@@ -472,7 +478,9 @@ def _score_layer(
         if grid.size and list(selected.levels) == [level]:
             grid_levels = selected.levels[level]
             level_grid = LevelGrid(grid_levels, selected.difference, grid)
-        return score_references(conditions, levels, slices, level_grid, confidence)
+        return score_references(
+            conditions, levels, slices, level_grid, reference_people, confidence
+        )
 
     responders = ("response", "pixels", "difference")
     samples = {responder: sample_variants(responder) for responder in responders}

@@ -20,6 +20,7 @@ import numpy as np
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.alignment import alignment_score, spearman
 from psyprobe.analysis.comparison.posteriors import fraction_of_people
+from psyprobe.analysis.comparison.references import MeasuredPeople
 from psyprobe.analysis.comparison.sample import Sample
 from psyprobe.analysis.intervals import (
     check_resampling,
@@ -211,6 +212,51 @@ def persons(conditions: Conditions, levels: tuple[float, ...]) -> tuple[Person, 
             )
             scored_persons.append(person)
     return tuple(scored_persons)
+
+
+@lru_cache(maxsize=32)
+def measured_people(
+    conditions: Conditions, dataset: str, span: tuple[float, float]
+) -> MeasuredPeople | None:
+    """Collect the sensitivities of a data set's `persons` at the levels that three of them share.
+
+    Parameters
+    ----------
+    conditions : Conditions
+        Those of the experiment, to which castleCSF scales the sensitivities.
+    dataset : str
+        As `People` names it.
+    span : (float, float)
+        Lowest and highest level at which observers are scored.
+
+    Returns
+    -------
+    MeasuredPeople or None
+        None where they share fewer levels than a person needs to be scored.
+
+    Examples
+    --------
+    >>> conditions = Conditions("frequency", (0.5, 30.5), luminance=100.0, area=np.pi)
+    >>> people = measured_people(conditions, "modelfest", (0.5, 28.0))
+    >>> people.levels.round(1).tolist()
+    [1.1, 2.0, 2.8, 4.0, 5.7, 8.0, 11.3, 16.0, 22.6]
+    """
+    table = matched_thresholds(conditions)
+    table = table[(table["dataset"] == dataset) & (table["observer"] != "mean")]
+    table = table.assign(
+        x=table["x"].map(lambda x: float(f"{x:.5g}")),
+        log_sensitivity=np.log10(table["sensitivity_transported"]),
+    )
+    by_person = table.pivot_table("log_sensitivity", "observer", "x", aggfunc="mean")
+    fewest = _LEVELS[conditions.level]
+    # Those alone who are scored as persons: others would move the mean of some levels only.
+    by_person = by_person[by_person.notna().sum(axis=1) >= fewest]
+    inside = within(by_person.columns.to_numpy(), *span)
+    is_shared = (by_person.notna().sum() >= FEWEST) & inside
+    shared = by_person.loc[:, is_shared].dropna(how="all")
+    if len(shared.columns) < fewest:
+        return None
+    return MeasuredPeople(dataset, shared.columns.to_numpy(), shared.to_numpy())
 
 
 def _refit_change(table: pd.DataFrame, direction: str) -> FloatArray:

@@ -175,11 +175,19 @@ class Entry:
 
 
 def reference_record(references: References | None) -> JsonObject:
-    """Collect the error over studies and the range over human models as a flat record."""
+    """Collect what other human references give as a flat record, a column each."""
+    by_people = references and references.by_people
     return {
         "reference_error": references and references.error,
         "references_low": references and references.low,
         "references_high": references and references.high,
+        **{
+            f"reference_{model}": references and references.by_model.get(model)
+            for model in ("stela_csf", "barten_csf")
+        },
+        "reference_people": by_people and by_people.value,
+        "reference_people_error": by_people and by_people.error,
+        "reference_people_dataset": by_people and by_people.dataset,
     }
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from psyprobe.analysis.alignment import alignment_score
 from psyprobe.analysis.comparison.references import (
@@ -17,8 +18,9 @@ from psyprobe.analysis.comparison.references import (
     score_references,
     threshold_shifts,
 )
+from psyprobe.analysis.human_observer import measured_people, people
 from psyprobe.human import Conditions, castle_csf, thresholds
-from psyprobe.human.points import LEVELS
+from psyprobe.human.points import LEVELS, matched_thresholds
 
 M = np.geomspace(0.5, 2, 10)
 GABOR = {"luminance": 100.0, "area": np.pi}
@@ -76,7 +78,7 @@ def test_studies_and_models_move_scores_as_the_reference_says(name: str) -> None
 
     def found(response: np.ndarray, grid: LevelGrid | None = None):  # type: ignore[no-untyped-def]
         slices = ScoredSlices(M, contrast, response)
-        return score_references(conditions, levels, [slices], grid, 0.95)
+        return score_references(conditions, levels, [slices], grid, None, 0.95)
 
     assert found(contrast).error == pytest.approx(error, abs=0.005)
     fine = np.geomspace(contrast.min() / 10, 1, 400)
@@ -112,7 +114,77 @@ def test_equal_responses_have_no_other_score() -> None:
     level, levels, fixed, *_ = STATED["achromatic"]
     conditions = Conditions(level, (levels[0], levels[-1]), **fixed)
     equal = ScoredSlices(M, M * np.ones((20, 1)), np.ones((20, 10)))
-    assert score_references(conditions, levels, [equal], None, 0.95) is None
+    assert score_references(conditions, levels, [equal], None, None, 0.95) is None
+
+
+def test_people_as_the_reference_score_as_scipy_says() -> None:
+    """A follower of castleCSF, at multiples of the mean of 16 people and of each 15."""
+    conditions = Conditions("frequency", (0.5, 30.5), **GABOR)
+    people = measured_people(conditions, "modelfest", (0.5, 28.0))
+    table = matched_thresholds(conditions).query("dataset == 'modelfest'")
+    table = table[table["observer"] != "mean"].assign(
+        log=lambda rows: np.log10(rows["sensitivity_transported"])
+    )
+    table = table[table["x"] < 29]
+    levels = np.unique(table["x"])
+    np.testing.assert_allclose(people.levels, levels, rtol=1e-4)
+    observers = table["observer"].unique()
+
+    def expected_z(left_out: str) -> float:
+        rows = table[table["observer"] != left_out]
+        sensitivity = 10 ** rows.groupby("x")["log"].mean().to_numpy()
+        response = M * (human(conditions, people.levels) / sensitivity)[:, None]
+        multiplier = np.broadcast_to(M, response.shape)
+        return np.arctanh(stats.spearmanr(multiplier.ravel(), response.ravel())[0])
+
+    fine = np.geomspace(1e-4, 1, 400)
+    response = fine * human(conditions, people.levels)[:, None]
+    contrast = M / human(conditions, FREQUENCY[1])[:, None]
+    score = score_references(
+        conditions,
+        FREQUENCY[1],
+        [ScoredSlices(M, contrast, contrast)],
+        LevelGrid(people.levels, fine, response),
+        people,
+        0.95,
+    ).by_people
+    assert (score.persons, score.levels) == (16, len(levels))
+    z = expected_z("nobody")
+    assert score.value == pytest.approx(np.tanh(z), abs=1e-6)
+    without = [expected_z(observer) for observer in observers]
+    reach = np.std(without) * np.sqrt(15) * stats.t.ppf(0.975, 15)
+    half = (np.tanh(z + reach) - np.tanh(z - reach)) / 2
+    assert score.error == pytest.approx(half, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", ["achromatic", "luminance"])
+def test_people_as_the_reference_are_those_of_the_row(name: str) -> None:
+    """Of luminance 25 people were measured, and 12 at enough levels to be scored."""
+    level, levels, fixed, *_ = STATED[name]
+    conditions = Conditions(level, (levels[0], levels[-1]), **fixed)
+    first = people(conditions, levels)[0]
+    reference = measured_people(conditions, first.dataset, (levels[0], levels[-1]))
+    assert len(reference.log_sensitivity) == first.ceiling.persons
+
+
+def test_people_beyond_the_grid_are_no_reference() -> None:
+    conditions = Conditions("frequency", (0.5, 30.5), **GABOR)
+    people = measured_people(conditions, "modelfest", (0.5, 28.0))
+    contrast = M / human(conditions, FREQUENCY[1])[:, None]
+    slices = ScoredSlices(M, contrast, contrast)
+    missing = np.geomspace(1, 10, 400) * np.ones((20, 1))
+    missing[10] = np.nan
+    for grid in (
+        None,
+        LevelGrid(FREQUENCY[1], np.geomspace(0.1, 1, 5), np.ones((20, 5))),
+        LevelGrid(FREQUENCY[1], np.geomspace(1e-4, 1, 400), np.ones((20, 400))),
+        LevelGrid(FREQUENCY[1], np.geomspace(1e-4, 1, 400), missing),
+    ):
+        scored = score_references(
+            conditions, FREQUENCY[1], [slices], grid, people, 0.95
+        )
+        assert scored.by_people is None and "people" not in scored.text()
+    assert measured_people(conditions, "kim2013", (0.5, 28.0)) is None
 
 
 def test_the_interval_over_studies_holds_a_planted_curve(

@@ -1,7 +1,8 @@
 """Score observers with other human references than castleCSF as published.
 
-castleCSF could have been fitted to other studies, and another model has another form. Both belong
-to all observers of a table alike, so neither is part of the interval over variants.
+castleCSF could have been fitted to other studies, another model has another form, and people were
+measured themselves. All of this belongs to the observers of a table alike, so nothing of it is part
+of the interval over variants.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,6 +26,9 @@ from psyprobe.human.leave_one_out import castle_csf_without, fitted_studies
 from psyprobe.human.points import LEVELS, Conditions
 from psyprobe.human.signature import ContrastSensitivity
 
+if TYPE_CHECKING:
+    from scipy.interpolate import RegularGridInterpolator
+
 #: Other models of achromatic sensitivity. stelaCSF is of castleCSF's family and was fitted to much
 #: of the same data; Barten's form is independent.
 OTHER_MODELS: Mapping[str, ContrastSensitivity] = {
@@ -33,9 +38,13 @@ OTHER_MODELS: Mapping[str, ContrastSensitivity] = {
 #: What a table says of them.
 REFERENCES = (
     "± half the interval of r_s over the studies that castleCSF was fitted to (each left out in "
-    "turn, Student's t); it moves all observers alike and is no part of their intervals. Then the "
-    "smallest and largest r_s with castleCSF, stelaCSF and Barten's CSF, from the level grid of "
-    "achromatic tests."
+    "turn, Student's t); it moves all observers alike and is no part of their intervals. Then, in "
+    "achromatic tests, the smallest and largest r_s with castleCSF, stelaCSF and Barten's CSF. "
+    "people: r_s with the mean of measured people in castleCSF's place, those of the row one "
+    "person, scaled to the test's conditions by castleCSF; only at levels where three or more were "
+    "measured, so not to be compared with r_s; ± half its interval over people (each left out in "
+    "turn, Student's t). Models and people are read from the level grid; a run without one "
+    "(--score-only), or whose grid does not reach their contrasts, has neither."
 )
 #: Points at the end of a slice over whose slope its response goes on beyond it.
 _END = 3
@@ -51,6 +60,31 @@ class ScoredSlices:
     response: FloatArray
 
 
+@dataclass(frozen=True, eq=False)
+class MeasuredPeople:
+    """Sensitivities of the people of one data set, scaled to the conditions of an experiment."""
+
+    dataset: str
+    #: Levels at which people were measured, rising, shape (X,).
+    levels: FloatArray
+    #: Log10 sensitivity of each person there, shape (P, X); NaN where not measured.
+    log_sensitivity: FloatArray
+
+
+@dataclass(frozen=True)
+class PeopleScore(Recorded):
+    """The alignment of an observer with the mean of measured people."""
+
+    dataset: str
+    persons: int
+    #: Number of levels at which they were measured.
+    levels: int
+    #: r_s at multiples of their thresholds.
+    value: float
+    #: Half its interval over people: delete-one jackknife, Student's t, on Fisher's z.
+    error: float
+
+
 @dataclass(frozen=True)
 class References(Recorded):
     """The alignment of an observer with several human references."""
@@ -61,6 +95,8 @@ class References(Recorded):
     error: float
     #: r_s with each model, castleCSF as published among them; empty where there is no other.
     by_model: Mapping[str, float]
+    #: The alignment with people themselves; None where none were measured, or without a level grid.
+    by_people: PeopleScore | None = None
 
     @property
     def low(self) -> float | None:
@@ -73,11 +109,17 @@ class References(Recorded):
         return max(self.by_model.values(), default=None)
 
     def text(self) -> str:
-        """Format the error over studies and the range over models, "±0.02; 0.41 to 0.48"."""
-        error = f"±{number(self.error)}"
-        if not self.by_model:
-            return error
-        return f"{error}; {number(self.low)} to {number(self.high)}"
+        """Format the error over studies, the range over models and the score with people.
+
+        As "±0.02; 0.41 to 0.48; people 0.45 ±0.03".
+        """
+        parts = [f"±{number(self.error)}"]
+        if self.by_model:
+            parts.append(f"{number(self.low)} to {number(self.high)}")
+        people = self.by_people
+        if people is not None:
+            parts.append(f"people {number(people.value)} ±{number(people.error)}")
+        return "; ".join(parts)
 
 
 @lru_cache(maxsize=64)
@@ -160,7 +202,7 @@ class LevelGrid:
     response: FloatArray
 
     def read(self, levels: FloatArray, contrast: FloatArray) -> FloatArray | None:
-        """Read responses between the points of the grid, None where one lies beyond it.
+        """Read responses between the points of the grid, None where one does not exist there.
 
         Log response is linear in the logarithm of level and contrast.
 
@@ -180,9 +222,7 @@ class LevelGrid:
         >>> grid.read(np.array([2.0]), np.array([[0.01]])) is None
         True
         """
-        from scipy.interpolate import RegularGridInterpolator
-
-        axes = [np.log(self.levels), np.log(self.contrast)]
+        axes = self._interpolator.grid
         places = np.broadcast_arrays(np.log(levels)[:, None], np.log(contrast))
         slack = 1e-9
         for place, axis in zip(places, axes, strict=True):
@@ -192,8 +232,16 @@ class LevelGrid:
             np.clip(place, axis[0], axis[-1])
             for place, axis in zip(places, axes, strict=True)
         ]
-        read = RegularGridInterpolator(axes, _log_positive(self.response))
-        return np.asarray(np.exp(read(np.stack(inside, axis=-1))))
+        response = np.exp(self._interpolator(np.stack(inside, axis=-1)))
+        return np.asarray(response) if np.isfinite(response).all() else None
+
+    @cached_property
+    def _interpolator(self) -> RegularGridInterpolator:
+        """Interpolate log response over log level and log contrast."""
+        from scipy.interpolate import RegularGridInterpolator
+
+        axes = (np.log(self.levels), np.log(self.contrast))
+        return RegularGridInterpolator(axes, _log_positive(self.response))
 
 
 def _log_positive(response: FloatArray) -> FloatArray:
@@ -208,9 +256,10 @@ def score_references(
     levels: FloatArray,
     variants: Sequence[ScoredSlices],
     grid: LevelGrid | None,
+    people: MeasuredPeople | None,
     confidence: float,
 ) -> References | None:
-    """Score an observer with castleCSF without each of its studies, and with other models.
+    """Score an observer with castleCSF without each of its studies, other models and people.
 
     Parameters
     ----------
@@ -221,9 +270,12 @@ def score_references(
     variants : sequence of ScoredSlices
         Responses to each variant.
     grid : LevelGrid or None
-        Where responses at the thresholds of other models are read; without it there are none.
+        Where responses at the thresholds of other models and of people are read; without it there
+        are none.
+    people : MeasuredPeople or None
+        As `measured_people` gives.
     confidence : float
-        Of the interval over studies.
+        Of the intervals over studies and people.
 
     Returns
     -------
@@ -240,19 +292,45 @@ def score_references(
         return None
     z = {study: np.mean([*map(_z, variants, moved[study])]) for study in moved}
     published = np.mean([_z(slices, slices.response) for slices in variants])
-    reach = _jackknife_reach(np.array([*z.values()]), confidence)
-    error = (np.tanh(published + reach) - np.tanh(published - reach)) / 2
+    error = _error_of_r(float(published), np.array([*z.values()]), confidence)
     by_model = {}
     if grid is not None:
         for name in [name for name in OTHER_MODELS if name in shifts]:
             contrast = variants[0].contrast * 10 ** shifts[name][:, None]
             response = grid.read(levels, contrast)
-            if response is not None and np.isfinite(response).all():
+            if response is not None and len(np.unique(response)) > 1:
                 by_model[name] = float(np.tanh(_z(variants[0], response)))
     if by_model:
         by_model = {"castle_csf": float(np.tanh(published))} | by_model
     without_study = {study: float(np.tanh(value)) for study, value in z.items()}
-    return References(without_study, float(error), by_model)
+    by_people = None
+    if grid is not None and people is not None:
+        by_people = _score_people(people, variants[0].multiplier, grid, confidence)
+    return References(without_study, error, by_model, by_people)
+
+
+def _score_people(
+    people: MeasuredPeople, multiplier: FloatArray, grid: LevelGrid, confidence: float
+) -> PeopleScore | None:
+    """Score an observer with the mean of people; None where the grid does not hold it."""
+    sensitivity = people.log_sensitivity
+    persons = len(sensitivity)
+    without = [np.delete(sensitivity, person, axis=0) for person in range(persons)]
+    z = []
+    for members in (sensitivity, *without):
+        mean = np.nanmean(members, axis=0)
+        contrast = multiplier / 10 ** mean[:, None]
+        response = grid.read(people.levels, contrast)
+        if response is None:
+            return None
+        # Responses that differ by the rounding of interpolation alone are ties.
+        log_response = np.round(np.log(response), 12)
+        if len(np.unique(log_response)) < 2:
+            return None
+        z.append(float(fisher(alignment_score(multiplier, log_response))))
+    error = _error_of_r(z[0], np.array(z[1:]), confidence)
+    value = float(np.tanh(z[0]))
+    return PeopleScore(people.dataset, persons, len(people.levels), value, error)
 
 
 def _z(slices: ScoredSlices, response: FloatArray) -> float:
@@ -277,6 +355,12 @@ def difference_error(first: References, second: References, confidence: float) -
         for study in first.without_study
     ]
     return _jackknife_reach(np.array(differences), confidence)
+
+
+def _error_of_r(z: float, without: FloatArray, confidence: float) -> float:
+    """Compute half the interval of r_s from Fisher's z, and z without each of its units."""
+    reach = _jackknife_reach(without, confidence)
+    return float(np.tanh(z + reach) - np.tanh(z - reach)) / 2
 
 
 def _jackknife_reach(values: FloatArray, confidence: float) -> float:
