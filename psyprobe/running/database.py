@@ -139,7 +139,7 @@ CREATE TABLE IF NOT EXISTS attempt (
     message TEXT NOT NULL,
     answers INTEGER NOT NULL,
     checksum INTEGER NOT NULL,
-    UNIQUE (run, started, ended)
+    UNIQUE (run, started, ended, how, message)
 )
 """
 #: The columns of each table that its checksum covers, in their order.

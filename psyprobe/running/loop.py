@@ -13,30 +13,31 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from threading import Event, RLock, Thread
 from time import monotonic
 from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
-from psyprobe.errors import PsyprobeError, StoreError
+from psyprobe.errors import PsyprobeError, StoreError, UnfinishedError, failure_kind
 from psyprobe.files.json_types import JsonMapping
-from psyprobe.files.terminal import progress_bar
+from psyprobe.files.terminal import printable_line, progress_bar
 from psyprobe.observers.chat.cost_summary import show_cost
 from psyprobe.running.agenda import Agenda
-from psyprobe.running.attempts import record_attempt
 from psyprobe.running.lease import Lease
 from psyprobe.running.origins import Origins
 from psyprobe.running.protocol import (
+    DIGEST_DIGITS,
     Answered,
+    Attempt,
     Batch,
     Probe,
     RunRecord,
     Schedule,
     question_keys,
 )
-from psyprobe.running.store import Store
+from psyprobe.running.store import Store, utc_now
 
 T = TypeVar("T")
 
@@ -44,6 +45,8 @@ T = TypeVar("T")
 _INTERVAL = 0.5
 #: Seconds between looks at whether it is time to.
 _GLANCE = 0.1
+#: Characters of what is kept of an error.
+_LONGEST_MESSAGE = 500
 #: Puts batches to observers, as `Probe.answer` does.
 Put = Callable[[JsonMapping, Agenda], Iterator[Answered]]
 
@@ -108,7 +111,7 @@ def ask(
     keys: set[str] = set()
     writer = Writer(store, record.experiment, record.observer)
     with (
-        record_attempt(store, record),
+        _record_attempt(store, record),
         writer,
         progress_bar(0, progress, "question") as bar,
     ):
@@ -137,6 +140,40 @@ def ask(
             return record
         outcome = schedule.outcome()
         return writer.end(lambda: store.finish_run(record, outcome, keys))
+
+
+@contextmanager
+def _record_attempt(store: Store, record: RunRecord) -> Iterator[None]:
+    """Store how the block ends that asks the questions of a run, unless it comes to its end.
+
+    Parameters
+    ----------
+    store : Store
+        Opened.
+    record : RunRecord
+        The run, begun.
+    """
+    started = utc_now()
+    try:
+        yield
+    except BaseException as error:
+        how = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+        if isinstance(error, UnfinishedError):
+            how = "unfinished"
+        # What went wrong is what counts, and it may be the store.
+        with suppress(Exception):
+            counts = store.database.count_answers()
+            attempt = Attempt(
+                record.key[:DIGEST_DIGITS],
+                started,
+                utc_now(),
+                how,
+                failure_kind(error) if how == "failed" else "",
+                printable_line(str(error) or type(error).__name__)[:_LONGEST_MESSAGE],
+                counts.get((record.observer_digest[:DIGEST_DIGITS], record.label), 0),
+            )
+            store.add_attempt(attempt)
+        raise
 
 
 def ask_round(

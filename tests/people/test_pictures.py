@@ -211,6 +211,7 @@ class Sitter:
 def test_a_person_and_a_model_that_answer_alike_score_alike(
     mvp_page: Path, browser: webdriver.Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    browser.forget()
     # A page that was killed leaves the door shut for ten seconds.
     monkeypatch.setattr(server, "_SILENCE_SECONDS", 0.5)
     with (
