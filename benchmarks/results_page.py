@@ -224,7 +224,6 @@ def figures(results: PerTest, scores: PerTest, over_ppd: Sequence[xr.Dataset]) -
     if over_ppd:
         curves = score_over_ppd(over_ppd)
         axes = ppd_curves(curves)
-        axes.legend(bbox_to_anchor=(1.02, 1), loc="upper left", fontsize="small")
         axes.get_figure().set_size_inches(9, 4.4)
         save(axes, "results_ppd", 80)
     if measured_tests & set(NINE):

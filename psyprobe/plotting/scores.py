@@ -422,5 +422,6 @@ def ppd_curves(scores: PpdScores, ax: Axes | None = None) -> Axes:
     ax.xaxis.set_minor_locator(NullLocator())
     title = printable(tests.pop()) if len(tests) == 1 else ""
     label(ax, "Pixels per degree", "Alignment $r_s$", title, framed=False)
-    ax.legend(fontsize="small", framealpha=0.9)
+    # Curves of several observers leave no corner of the panel free.
+    ax.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
     return ax

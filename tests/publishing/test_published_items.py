@@ -179,6 +179,11 @@ def test_without_its_set_a_run_is_left_out_with_the_reason(
     assert main(check) == 3
     lines = capsys.readouterr().out.splitlines()
     assert sum("has other ones" in line for line in lines) == 2
+    nowhere = ["--sets", str(tmp_path / "nowhere")]
+    got = ["registry", "get", registry, "-o", str(tmp_path / "got.sqlite")]
+    for command in (["registry", "check", registry], got):
+        assert main([*command, *nowhere]) == 2
+        assert "nowhere is no folder" in capsys.readouterr().err
 
 
 def rewrite(run: Path, lines: list[dict[str, Any]]) -> Path:

@@ -40,6 +40,7 @@ from psyprobe.reporting.publishing.items import (
     derive_items,
     plan_again,
     refuse_items,
+    set_folders,
 )
 from psyprobe.reporting.publishing.people import identity_faults
 from psyprobe.reporting.publishing.plausible import implausible
@@ -74,6 +75,7 @@ _PROSE = ("title", "source", "differences", "assumed", "people", "changed")
 _FILE_NAME = re.compile(
     r"\.(py|toml|csv|npy|npz|png|json|mat)(:\w+)?$|^[^\s\\]*\\\S*$|^[./~]"
 )
+#: File of a benchmark's questions, which lies in its folder.
 _QUESTIONS = re.compile(r"[\w-]+\.json")
 _NAMED_ERRORS = 3
 #: Fewest runs for which a process is started, as it loads psyprobe first.
@@ -182,6 +184,8 @@ def check_registry(
     """
     if jobs < 1:
         raise InputError(f"jobs is {jobs}; give at least 1 process")
+    if repeats is not None and repeats.sets:
+        set_folders(repeats.sets)
     page = read_registry_page(registry)
     root = Path(registry)
     try:
@@ -422,7 +426,7 @@ def _check_code(text: str) -> None:
     """Refuse a page that names files, which may be code; it must say all itself."""
     page = tomllib.loads(text)
     values = {name: value for name, value in page.items() if name not in _PROSE}
-    # Questions of a set, which is no page's to choose.
+    # These are lists of a benchmark's own questions, no code that the page brings.
     lists = page.get("options", {}).get("questions", ()) if "items" in page else ()
     for value in _strings(values):
         if value in lists and _QUESTIONS.fullmatch(value):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -72,7 +72,7 @@ def plan_again(record: RunRecord, sets: str | Path) -> Any:
     """
     experiment = experiment_from_text(record.experiment_toml, record.experiment, Path())
     probe: Any = load_probe(record.probe)
-    for folder in _folders(Path(sets)):
+    for folder in set_folders(sets):
         page = experiment.model_copy(update={"items": folder})
         try:
             schedule = probe.plan_again(page, record, _stand_in)
@@ -111,10 +111,14 @@ def add_items(store: str | Path, sets: str | Path) -> None:
             opened.add_contents(schedule.contents())
 
 
-def _folders(sets: Path) -> Iterator[Path]:
-    """Iterate over a folder and those in it."""
-    yield sets
-    yield from sorted(path for path in sets.iterdir() if path.is_dir())
+def set_folders(sets: str | Path) -> list[Path]:
+    """List a folder of sets and those in it, or refuse what is no folder."""
+    root = Path(sets)
+    if not root.is_dir():
+        raise InputError(
+            f"{sets} is no folder; give that of a benchmark's set, or of several"
+        )
+    return [root, *sorted(path for path in root.iterdir() if path.is_dir())]
 
 
 def _stand_in(card: JsonMapping) -> StandIn:
