@@ -6,8 +6,8 @@
 A refit is one Gauss-Newton step from the published constants on 2,295 thresholds. The first table
 printed is the error of each study, the second the ceilings of people by the published and the
 refitted curve, the third how far studies and other models move scores (of contrast alone, half the
-interval over studies; of an observer that follows castleCSF, r_s with the worst refit, stelaCSF and
-Barten's CSF), the last how often the interval over studies holds a planted curve.
+interval over studies; of an observer that follows castleCSF, r_s with the worst refit and the other
+models), the last how often the interval over studies holds a planted curve.
 """
 
 from __future__ import annotations
@@ -227,16 +227,17 @@ def table_of_scores() -> str:
         follower = ScoredSlices(MULTIPLIERS, contrast, observers["human"])
         shifts = threshold_shifts(conditions, tuple(levels.tolist()))
         others = [
-            alignment_score(MULTIPLIERS, moved_response(follower, shifts[model]))
-            for model in OTHER_MODELS
+            f"{alignment_score(MULTIPLIERS, moved_response(follower, shifts[model])):.3f}"
             if model in shifts
+            else "-"
+            for model in OTHER_MODELS
         ]
         rows.append(
             [
                 f"{test}, {levels[0]:.3g} to {levels[-1]:.3g}",
                 f"±{found['contrast'].error:.3f}",
                 f"{min(found['human'].without_study.values()):.3f}",
-                *([f"{score:.3f}" for score in others] or ["-"] * len(OTHER_MODELS)),
+                *others,
             ]
         )
     heading = ["test", "contrast alone", "castleCSF, lowest", *OTHER_MODELS]

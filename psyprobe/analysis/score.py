@@ -183,7 +183,7 @@ def reference_record(references: References | None) -> JsonObject:
         "references_high": references and references.high,
         **{
             f"reference_{model}": references and references.by_model.get(model)
-            for model in ("stela_csf", "barten_csf")
+            for model in ("postreceptoral_csf", "stela_csf", "barten_csf")
         },
         "reference_people": by_people and by_people.value,
         "reference_people_error": by_people and by_people.error,

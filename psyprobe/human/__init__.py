@@ -25,6 +25,7 @@ from psyprobe.human.measured import (
 )
 from psyprobe.human.models import CSF_MODELS, csf
 from psyprobe.human.points import Conditions, matched_thresholds
+from psyprobe.human.postreceptoral import postreceptoral_csf
 from psyprobe.human.reference import (
     Reference,
     human_names,
@@ -63,6 +64,7 @@ __all__ = [
     "modelfest_gabors",
     "noise_matched_csf",
     "observers",
+    "postreceptoral_csf",
     "stela_csf",
     "thresholds",
     "watson_ahumada_csf",

@@ -15,9 +15,9 @@ sensitivity on grating area and spatial frequency. Vision Research 33:2773-2788.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -269,6 +269,33 @@ def _mechanism(kind: type[Mechanism], table: JsonMapping) -> Mechanism:
     return kind(**constants)
 
 
+class SeeingMechanism(Protocol):
+    """A mechanism that has a sensitivity in each condition."""
+
+    def sensitivity(self, condition: Condition) -> FloatArray:
+        """Compute sensitivity in the contrast unit of the mechanism."""
+
+
+class MechanismSet(Protocol):
+    """The three mechanisms of a model, and the matrix from LMS to their responses."""
+
+    @property
+    def achromatic(self) -> SeeingMechanism:
+        """Return the mechanism over whose response to the background all contrasts are taken."""
+
+    @property
+    def red_green(self) -> SeeingMechanism:
+        """Return the red-green mechanism."""
+
+    @property
+    def yellow_violet(self) -> SeeingMechanism:
+        """Return the yellow-violet mechanism."""
+
+    @property
+    def from_lms(self) -> Sequence[Sequence[float]]:
+        """Return the matrix from LMS to the responses of the mechanisms in this order."""
+
+
 #: The achromatic mechanism of stelaCSF.
 STELA = _mechanism(AchromaticMechanism, _CONSTANTS["stela_achromatic"])
 
@@ -280,6 +307,11 @@ class Mechanisms:
     achromatic: AchromaticMechanism
     red_green: ChromaticMechanism
     yellow_violet: ChromaticMechanism
+    from_lms: tuple[tuple[float, float, float], ...] = (
+        (1.0, 1.0, 0.0),
+        (1.0, -2.3112, 0.0),
+        (-1.0, -1.0, 50.9875),
+    )
 
 
 def mechanisms(factors: Mapping[str, float]) -> Mechanisms:
@@ -320,11 +352,6 @@ def _scale(constant: Any, name: str, factors: Mapping[str, float]) -> Any:
 
 
 PUBLISHED = mechanisms({})
-
-#: LMS to the responses of the achromatic, red-green and yellow-violet mechanism.
-_LMS_TO_MECHANISMS = np.array(
-    [[1.0, 1.0, 0.0], [1.0, -2.3112, 0.0], [-1.0, -1.0, 50.9875]]
-)
 
 #: A disc is seen by the Gabor of this area (deg²) that sees it best, among these frequencies (cpd)
 #: ...
@@ -452,7 +479,7 @@ def castle_csf(
 
 
 def mechanisms_csf(
-    mechanisms: Mechanisms,
+    mechanisms: MechanismSet,
     frequency: ArrayLike | None = None,
     *,
     luminance: ArrayLike | None = None,
@@ -464,7 +491,7 @@ def mechanisms_csf(
     eccentricity: ArrayLike = 0.0,
     visual_field: ArrayLike = 180.0,
 ) -> FloatArray:
-    """Compute the sensitivity of `castle_csf` with other constants, from the same inputs."""
+    """Compute the sensitivity of `castle_csf` with other mechanisms, from the same inputs."""
     _check_exactly_one(luminance=luminance, background=background)
     _check_exactly_one(area=area, disc_radius=disc_radius)
     if disc_radius is None and frequency is None:
@@ -507,7 +534,7 @@ def mechanisms_csf(
             radius = QUANTITIES["disc_radius"].read(disc_radius, dtype)
             shapes |= {"frequency": (), "disc_radius": radius.shape}
         shape = signature.common_shape(shapes)
-        weights = _mechanism_weights(modulation, surround, dtype)
+        weights = _mechanism_weights(mechanisms, modulation, surround, dtype)
         if disc_radius is None:
             sensitivity = _pooled_sensitivity(mechanisms, condition, weights)
         else:
@@ -587,7 +614,8 @@ def castle_shares(
     dtype = signature.floating_dtype(frequency, background, direction, area)
     light, surround = _read_background(None, background, dtype)
     condition = Condition.read(dtype, frequency, light, area, 0.0, 0.0, 180.0)
-    weights = _mechanism_weights(_read_direction(direction, dtype), surround, dtype)
+    modulation = _read_direction(direction, dtype)
+    weights = _mechanism_weights(PUBLISHED, modulation, surround, dtype)
     responses = [response**2 for response in _responses(PUBLISHED, condition, weights)]
     shares = np.stack(np.broadcast_arrays(*responses), axis=-1)
     return np.asarray(shares / shares.sum(axis=-1, keepdims=True))
@@ -642,7 +670,10 @@ def _read_direction(direction: ArrayLike | None, dtype: np.dtype[Any]) -> FloatA
 
 
 def _mechanism_weights(
-    direction: FloatArray, background: FloatArray, dtype: np.dtype[Any]
+    mechanisms: MechanismSet,
+    direction: FloatArray,
+    background: FloatArray,
+    dtype: np.dtype[Any],
 ) -> tuple[FloatArray, ...]:
     """Compute each mechanism's response to a modulation of unit cone contrast.
 
@@ -651,15 +682,16 @@ def _mechanism_weights(
     modulation = direction.astype(np.float64)
     modulation = modulation / np.abs(modulation).max(axis=-1, keepdims=True)
     surround = background.astype(np.float64)
-    chromaticity = surround / (surround[..., :1] + surround[..., 1:2])
+    from_lms = np.array(mechanisms.from_lms)
+    chromaticity = surround / (surround @ from_lms[0])[..., None]
     cone_contrast = modulation / chromaticity
     length = np.sqrt((cone_contrast * cone_contrast).sum(axis=-1) / 3.0)
-    responses = np.abs(modulation @ _LMS_TO_MECHANISMS.T)
+    responses = np.abs(modulation @ from_lms.T)
     return tuple((responses[..., i] / length).astype(dtype) for i in range(3))
 
 
 def _responses(
-    mechanisms: Mechanisms, condition: Condition, weights: tuple[FloatArray, ...]
+    mechanisms: MechanismSet, condition: Condition, weights: tuple[FloatArray, ...]
 ) -> tuple[FloatArray, ...]:
     """Compute the weighted sensitivity of each mechanism."""
     achromatic, red_green, yellow_violet = weights
@@ -671,7 +703,7 @@ def _responses(
 
 
 def _pooled_sensitivity(
-    mechanisms: Mechanisms, condition: Condition, weights: tuple[FloatArray, ...]
+    mechanisms: MechanismSet, condition: Condition, weights: tuple[FloatArray, ...]
 ) -> FloatArray:
     """Compute the root of summed squares of the three channels' sensitivities."""
     achromatic, red_green, yellow_violet = _responses(mechanisms, condition, weights)
@@ -679,7 +711,7 @@ def _pooled_sensitivity(
 
 
 def _best_gabor(
-    mechanisms: Mechanisms, condition: Condition, weights: tuple[FloatArray, ...]
+    mechanisms: MechanismSet, condition: Condition, weights: tuple[FloatArray, ...]
 ) -> FloatArray:
     """Find the highest sensitivity over the condition's frequencies."""
     columns = {name: value[..., None] for name, value in vars(condition).items()}

@@ -18,7 +18,7 @@ from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, describe_failure, unknown_name
 from psyprobe.files.listing import Listing
 from psyprobe.files.programs import run_file
-from psyprobe.human import achromatic, castle, flicker
+from psyprobe.human import achromatic, castle, flicker, postreceptoral
 from psyprobe.human.measured import STUDIES
 from psyprobe.human.signature import LIMITS, ContrastSensitivity, Limits
 
@@ -30,6 +30,7 @@ CSF_MODELS: Mapping[str, ContrastSensitivity] = {
     for model in (
         castle.castle_csf,
         achromatic.stela_csf,
+        postreceptoral.postreceptoral_csf,
         achromatic.barten_csf,
         achromatic.watson_malo_csf,
         achromatic.watson_ahumada_csf,

@@ -19,7 +19,7 @@ from psyprobe.analysis.comparison.references import (
     threshold_shifts,
 )
 from psyprobe.analysis.human_observer import measured_people, people
-from psyprobe.human import Conditions, castle_csf, thresholds
+from psyprobe.human import Conditions, castle_csf, postreceptoral_csf, thresholds
 from psyprobe.human.points import LEVELS, matched_thresholds
 
 M = np.geomspace(0.5, 2, 10)
@@ -69,6 +69,13 @@ def human(conditions: Conditions, levels: np.ndarray) -> np.ndarray:
     return castle_csf(direction=conditions.direction, **values)
 
 
+def ratio_to_postreceptoral(conditions: Conditions, levels: np.ndarray) -> np.ndarray:
+    values = {name: getattr(conditions, name) for name in LEVELS}
+    values[conditions.level] = levels
+    other = postreceptoral_csf(direction=conditions.direction, **values)
+    return human(conditions, levels) / other
+
+
 @pytest.mark.parametrize("name", STATED)
 def test_studies_and_models_move_scores_as_the_reference_says(name: str) -> None:
     level, levels, fixed, error, lowest, models = STATED[name]
@@ -85,10 +92,16 @@ def test_studies_and_models_move_scores_as_the_reference_says(name: str) -> None
     grid = LevelGrid(levels, fine, fine * human(conditions, levels)[:, None])
     of_follower = found(follower, grid)
     assert min(of_follower.without_study.values()) == pytest.approx(lowest, abs=0.003)
-    names = ["castle_csf", "stela_csf", "barten_csf"] if models else []
-    assert [*of_follower.by_model] == names
-    others = [*of_follower.by_model.values()][1:]
+    names = ["stela_csf", "barten_csf"] if models else []
+    assert [*of_follower.by_model] == ["castle_csf", "postreceptoral_csf", *names]
+    others = [*of_follower.by_model.values()][2:]
     assert others == pytest.approx(list(models), abs=0.002)
+    response = np.round(M * ratio_to_postreceptoral(conditions, levels)[:, None], 9)
+    multiplier = np.broadcast_to(M, response.shape)
+    expected = stats.spearmanr(multiplier.ravel(), response.ravel())[0]
+    assert of_follower.by_model["postreceptoral_csf"] == pytest.approx(
+        expected, abs=0.002
+    )
     assert not found(follower).by_model
 
 

@@ -24,22 +24,26 @@ from psyprobe.human.achromatic import barten_csf, stela_csf
 from psyprobe.human.castle import castle_csf
 from psyprobe.human.leave_one_out import castle_csf_without, fitted_studies
 from psyprobe.human.points import LEVELS, Conditions
-from psyprobe.human.signature import ContrastSensitivity
+from psyprobe.human.postreceptoral import postreceptoral_csf
+from psyprobe.human.signature import LIMITS, ContrastSensitivity
 
 if TYPE_CHECKING:
     from scipy.interpolate import RegularGridInterpolator
 
-#: Other models of achromatic sensitivity. stelaCSF is of castleCSF's family and was fitted to much
-#: of the same data; Barten's form is independent.
+#: Other models of static sensitivity. stelaCSF is of castleCSF's family, and it and the
+#: postreceptoral CSF were fitted to much of the same data; Barten's form is independent. Those that
+#: take no direction know achromatic patterns only.
 OTHER_MODELS: Mapping[str, ContrastSensitivity] = {
+    "postreceptoral_csf": postreceptoral_csf,
     "stela_csf": stela_csf,
     "barten_csf": barten_csf,
 }
 #: What a table says of them.
 REFERENCES = (
     "± half the interval of r_s over the studies that castleCSF was fitted to (each left out in "
-    "turn, Student's t); it moves all observers alike and is no part of their intervals. Then, in "
-    "achromatic tests, the smallest and largest r_s with castleCSF, stelaCSF and Barten's CSF. "
+    "turn, Student's t); it moves all observers alike and is no part of their intervals. Then the "
+    "smallest and largest r_s with castleCSF and Mantiuk et al. 2020, in achromatic tests stelaCSF "
+    "and Barten's CSF too. "
     "people: r_s with the mean of measured people in castleCSF's place, those of the row one "
     "person, scaled to the test's conditions by castleCSF; only at levels where three or more were "
     "measured, so not to be compared with r_s; ± half its interval over people (each left out in "
@@ -144,8 +148,11 @@ def threshold_shifts(
     values[conditions.level] = np.array(levels)
     published = castle_csf(direction=conditions.direction, **values)
     models = {study: castle_csf_without(study) for study in fitted_studies()}
-    if conditions.direction == "achromatic":
-        models |= OTHER_MODELS
+    models |= {
+        name: model
+        for name, model in OTHER_MODELS.items()
+        if conditions.direction == "achromatic" or "direction" in LIMITS[name].takes
+    }
     return {
         name: np.asarray(
             np.log10(published / model(direction=conditions.direction, **values))
