@@ -54,7 +54,7 @@ def cached(
     >>> cached("a0", Path(__file__).parent, lambda: {"two": np.array([2.0])})["two"]
     array([2.])
     """
-    name = hashlib.sha256(f"{input_digest} {_code_digest(code)}".encode()).hexdigest()[
+    name = hashlib.sha256(f"{input_digest} {code_digest(code)}".encode()).hexdigest()[
         :32
     ]
     if name not in _IN_MEMORY:
@@ -83,11 +83,18 @@ def cache_folder() -> Path | None:
 
 
 @cache
-def _code_digest(code: Path) -> str:
-    """Compute the digest of all sources in a folder, and of the versions of numpy and scipy."""
+def code_digest(code: Path) -> str:
+    """Compute the digest of all files in a folder, and of the versions of numpy and scipy.
+
+    Parameters
+    ----------
+    code : Path
+        The folder, with sources and the tables that these read.
+    """
     sources = hashlib.sha256(f"{version('numpy')} {version('scipy')}".encode())
-    for path in sorted(code.rglob("*.py")):
-        sources.update(hashlib.sha256(path.read_bytes()).digest())
+    for path in sorted(code.rglob("*")):
+        if path.is_file() and path.suffix != ".pyc":
+            sources.update(hashlib.sha256(path.read_bytes()).digest())
     return sources.hexdigest()
 
 

@@ -268,6 +268,12 @@ class Database:
         """Return the number of rows of a table."""
         return int(self._fetch(f"SELECT count(*) FROM {table}")[0][0])
 
+    def pages(self) -> list[str]:
+        """Return the pages of the experiments of all runs, as TOML, each once."""
+        return [
+            page for (page,) in self._fetch("SELECT DISTINCT experiment_toml FROM run")
+        ]
+
     def has_attempts(self) -> bool:
         """Tell whether the table of attempts is there."""
         return bool(self._fetch("SELECT 1 FROM sqlite_master WHERE name = 'attempt'"))

@@ -21,7 +21,7 @@ from psyprobe.cli import main
 def fit(*given, **options):
     raise AssertionError("it was fitted again")
 psychometric.fit_psychometric = fit
-raise SystemExit(main(["score", {store!r}]))
+raise SystemExit(main(["score", "--debug", {store!r}]))
 """
 
 
@@ -46,7 +46,7 @@ def in_another_process(
     work: Counted, key: str = "a0", code: Path = Path(cache.__file__).parent
 ) -> dict[str, Any]:
     cache._IN_MEMORY.clear()
-    cache._code_digest.cache_clear()
+    cache.code_digest.cache_clear()
     return cache.cached(key, code, work)
 
 
@@ -63,7 +63,8 @@ def test_a_second_process_scores_without_a_fit(
     )
     assert second.returncode == 0, second.stderr
     assert second.stdout == first
-    assert len(list(folder.iterdir())) == 1
+    # The fit once, and what each of two command lines printed.
+    assert len(list(folder.iterdir())) == 3
 
 
 def test_the_same_arrays_come_back_and_may_be_written_to(folder: Path) -> None:
