@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -36,10 +37,14 @@ class Rounds(PosteriorDesign[ThresholdPosterior]):
         second: Callable[[], list[Level]] | None = None,
     ) -> None:
         super().__init__(offered.values)
-        grid = default_grid(offered.contrasts, chance, function)
-        self.posterior = ThresholdPosterior(len(offered.values), grid)
+        self._grid = default_grid(offered.contrasts, chance, function)
         self._remaining = first
         self._second = second
+
+    @cached_property
+    def posterior(self) -> ThresholdPosterior:  # type: ignore[override]
+        """The posterior of all values; made when needed, since it takes 0.3 MB a value."""
+        return ThresholdPosterior(len(self.values), self._grid)
 
     def ask(self, n: int = 1) -> list[Level]:
         """Choose up to `n` of the remaining levels.
