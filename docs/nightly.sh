@@ -12,7 +12,7 @@ psyprobe run "$page" --observer "$observers" --label "$night" --store "$night.sq
 code=$?
 case $code in 0 | 3 | 4) ;; *) exit $code ;; esac
 
-psyprobe publish "$night.sqlite" -o "$registry" --contributor "$contributor" --failed "$night.jsonl" || [ $? -eq 4 ] || exit 1
+psyprobe publish "$night.sqlite" -o "$registry" --contributor "$contributor" --failed || [ $? -eq 4 ] || exit 1
 psyprobe registry check "$registry" --changed-since HEAD --append-only || [ $? -eq 3 ] || exit 1
 git -C "$registry" add . && git -C "$registry" commit -qm "Night $night" || exit 1
 psyprobe registry build "$registry" -o "$site" || exit 1

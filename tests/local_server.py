@@ -14,6 +14,8 @@ class Local(ThreadingHTTPServer):
     """A server that answers to any name, lists what it is told to, and counts what it was asked."""
 
     daemon_threads = True
+    # More than any test asks at once: where they do not fit, a loaded machine loses connections.
+    request_queue_size = 128
 
     def __init__(
         self,

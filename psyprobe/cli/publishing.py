@@ -18,8 +18,8 @@ from psyprobe.reporting.publishing.check import (
     read_registry_page,
 )
 from psyprobe.reporting.publishing.every_eval_ever import export_records
-from psyprobe.reporting.publishing.items import add_items
-from psyprobe.reporting.publishing.publish import Terms, publish, read_failures
+from psyprobe.reporting.publishing.items import add_items, set_folders
+from psyprobe.reporting.publishing.publish import Terms, publish
 from psyprobe.reporting.publishing.site import build_site
 from psyprobe.running.merge import merge
 from psyprobe.running.registry_run import run_folders
@@ -37,8 +37,9 @@ def publish_command(arguments: Namespace) -> int:
         arguments.codes,
         arguments.yes,
     )
-    failures = read_failures(arguments.failed) if arguments.failed else None
-    outcomes = publish(arguments.store, arguments.output, terms, failures)
+    outcomes = publish(
+        arguments.store, arguments.output, terms, failed=arguments.failed
+    )
     records = [vars(outcome) for outcome in outcomes]
     show(records, "\n".join(map(str, outcomes)), arguments)
     return 4 if any(outcome.reason for outcome in outcomes) else 0
@@ -129,6 +130,8 @@ def _get(arguments: Namespace, folders: list[Path] | None) -> int:
         raise InputError("registry get needs -o STORE, the store that gets the runs")
     if folders is None:
         folders = run_folders(arguments.registry)
+    if arguments.sets:
+        set_folders(arguments.sets)
     merged = merge(folders, arguments.output)
     if arguments.sets:
         add_items(arguments.output, arguments.sets)

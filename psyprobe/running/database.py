@@ -18,6 +18,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from threading import RLock
 from typing import Any, NamedTuple, TypeVar
@@ -234,12 +235,11 @@ class Database:
 
     def select(self, table: str, column: str, values: Iterable[Any]) -> list[Row]:
         """Return the rows of a table whose cell in a column is among some values, in order."""
-        rows: list[Row] = []
-        order = f"ORDER BY {_ORDER[table]}"
+        rows: list[tuple[Any, Row]] = []
         for chunk in chunks(values):
-            condition = f"WHERE {column} IN ({_write_marks(chunk)}) {order}"
-            rows += [row for _, row in self._read(table, condition, chunk)]
-        return rows
+            condition = f"WHERE {column} IN ({_write_marks(chunk)})"
+            rows += self._read(table, condition, chunk)
+        return [row for _, row in sorted(rows, key=itemgetter(0))]
 
     def iterate(self, table: str) -> Iterator[Row]:
         """Iterate over all rows of a table in order, without blocking whoever writes."""

@@ -247,10 +247,8 @@ def write_answers(
     procedures: dict[tuple[str, str, str], int] = {}
     origins: dict[str, int] = {}
     answers: list[JsonObject] = []
-    for answered, milliseconds in store.all_answers():
+    for answered, milliseconds in store.all_answers(keys):
         question = answered.question
-        if question.key not in keys:
-            continue
         procedure = (question.request, question.observer, question.version)
         origin = _encode(clean(asdict(answered.origin)))
         answers.append(
@@ -302,16 +300,16 @@ def is_about_items(record: RunRecord) -> bool:
 
 def _contents_of(store: Store, digests: Iterable[str]) -> Iterator[Content]:
     """Iterate over what digests stand for, and what these name in turn, sorted by digest."""
-    contents = {digest: (kind, value) for digest, kind, value in store.all_contents()}
-    waiting = list(digests)
-    reached: set[str] = set()
+    waiting = {*digests}
+    reached: dict[str, Content] = {}
     while waiting:
-        digest = waiting.pop()
-        if digest in contents and digest not in reached:
-            reached.add(digest)
-            waiting += _texts(contents[digest][1])
+        contents = [*store.all_contents(waiting)]
+        reached |= {content[0]: content for content in contents}
+        waiting = {text for *_, value in contents for text in _texts(value)} - {
+            *reached
+        }
     for digest in sorted(reached):
-        yield digest, *contents[digest]
+        yield reached[digest]
 
 
 def _texts(value: Any) -> Iterator[str]:

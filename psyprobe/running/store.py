@@ -217,27 +217,34 @@ class Store:
         with self.transaction():
             self.database.delete_answers(self.stored_names(keys))
 
-    def all_answers(self) -> Iterator[tuple[Answered, int]]:
-        """Iterate over all answers in the order they came, with their times.
+    def all_answers(
+        self, keys: Iterable[str] | None = None
+    ) -> Iterator[tuple[Answered, int]]:
+        """Iterate over answers in the order they came, with their times: all, or those to some
+        questions.
 
         Their contents are in `all_contents`.
         """
-        procedures = {name: parts for name, *parts in self.database.rows("procedure")}
-        origins = {
-            row[0]: self._read_origin(row) for row in self.database.rows("origin")
-        }
-        for row in self.database.iterate("answer"):
+        database = self.database
+        procedures = {name: parts for name, *parts in database.rows("procedure")}
+        origins = {row[0]: self._read_origin(row) for row in database.rows("origin")}
+        rows = (
+            database.iterate("answer")
+            if keys is None
+            else database.select("answer", "question", self.stored_names(keys))
+        )
+        for row in rows:
             key, experiment, _, _, origin, milliseconds = row
             procedure = key[-PROCEDURE_DIGITS:]
             if procedure not in procedures or origin not in origins:
-                raise self.database.damaged("answer", row)
+                raise database.damaged("answer", row)
             request, observer, version = procedures[procedure]
             version, _, label = version.partition(_LABEL_MARK)
             question = Question(
                 key[:-PROCEDURE_DIGITS], request, observer, version, label
             )
             if question.procedure != procedure:
-                raise self.database.damaged("procedure", (procedure,))
+                raise database.damaged("procedure", (procedure,))
             answered = Answered(
                 question,
                 self._decode("answer", row, "answer"),
@@ -291,17 +298,21 @@ class Store:
 
     def contents(self, digests: Iterable[str]) -> dict[str, Any]:
         """Return the values that digests stand for, but for those not stored."""
-        rows = self.database.select("content", "digest", set(map(_shorten, digests)))
-        return {row[0]: self._decode("content", row, "value") for row in rows}
+        return {digest: value for digest, _, value in self.all_contents(digests)}
 
     def observer_name(self, card_digest: str) -> str | None:
         """Return the name on an observer's card; None if the card is not stored."""
         rows = self.database.select("content", "digest", [_shorten(card_digest)])
         return self._decode("content", rows[0], "value").get("name") if rows else None
 
-    def all_contents(self) -> Iterator[Content]:
-        """Iterate over all digests and what they stand for, as `add_contents` takes it."""
-        for row in self.database.iterate("content"):
+    def all_contents(self, digests: Iterable[str] | None = None) -> Iterator[Content]:
+        """Iterate over digests and what they stand for, as `add_contents` takes it: all, or some."""
+        rows = (
+            self.database.iterate("content")
+            if digests is None
+            else self.database.select("content", "digest", {*map(_shorten, digests)})
+        )
+        for row in rows:
             yield row[0], row[1], self._decode("content", row, "value")
 
     # -- runs

@@ -184,6 +184,7 @@ def test_without_its_set_a_run_is_left_out_with_the_reason(
     for command in (["registry", "check", registry], got):
         assert main([*command, *nowhere]) == 2
         assert "nowhere is no folder" in capsys.readouterr().err
+    assert not (tmp_path / "got.sqlite").exists()
 
 
 def rewrite(run: Path, lines: list[dict[str, Any]]) -> Path:

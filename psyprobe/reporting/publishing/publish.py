@@ -9,12 +9,10 @@ from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TypeAlias
 
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.output import json_text, make_folder, toml_text, write_text
-from psyprobe.files.parsing import read_text
 from psyprobe.probes.reproduce import is_score_only
 from psyprobe.reporting.publishing.check import Findings, check_run, read_registry_page
 from psyprobe.reporting.publishing.derive import (
@@ -44,13 +42,10 @@ from psyprobe.running.registry_run import (
     answers_digest,
     load_run,
     pack,
-    parse_json,
     write_answers,
 )
 from psyprobe.running.store import Store
 
-#: Kind and message of failures, by experiment, observer and label.
-Failures: TypeAlias = dict[tuple[str, str, str], JsonObject]
 #: With fewer people of an experiment it is easier to tell who is who.
 _FEWEST_PEOPLE = 5
 
@@ -104,7 +99,8 @@ def publish(
     store: str | Path,
     registry: str | Path,
     terms: Terms,
-    failures: Failures | None = None,
+    *,
+    failed: bool = False,
 ) -> list[Published]:
     """Publish the finished runs of a store, each whole or not at all.
 
@@ -116,8 +112,8 @@ def publish(
         The folder of the registry; a new one is made.
     terms : Terms
         Who publishes, on which terms.
-    failures : dict, optional
-        Why runs failed, which `read_failures` reads; these are published too, without answers.
+    failed : bool
+        Publish runs too whose last attempt failed, without answers and with the reason.
 
     Returns
     -------
@@ -136,8 +132,8 @@ def publish(
     with Store(store, create=False) as source, RecordingStore() as copy:
         copy_answers(source, copy)
         groups = list(grouped_runs(source))
-        failed = list(_failed_runs(source, failures or {}))
-        if not groups and not failed:
+        failures = list(_failed_runs(source)) if failed else []
+        if not groups and not failures:
             raise InputError(f"{store} has no finished run; go on with psyprobe run")
         codes = Codes(Path(terms.codes or f"{store}.codes.json"))
         for records in groups:
@@ -155,7 +151,7 @@ def publish(
                 outcomes.append(Published(*names, path, present))
             except PsyprobeError as error:
                 outcomes.append(Published(*names, reason=str(error)))
-        for record, failure in failed:
+        for record, failure in failures:
             names = (record.experiment, labelled(record.observer, record.label))
             try:
                 check_terms(record, page, terms)
@@ -168,43 +164,20 @@ def publish(
     return outcomes
 
 
-def read_failures(path: str | Path) -> Failures:
-    """Read why pairs of experiment and observer failed, from what ``run --jsonl`` printed.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file: a line an event.
-
-    Returns
-    -------
-    dict
-        Kind and message of each failure, by experiment, observer and label.
-    """
-    failures: Failures = {}
-    for line in read_text(Path(path)).splitlines():
-        event = parse_json(line.encode(), str(path))
-        if isinstance(event, dict) and event.get("status") == "failed":
-            observer = event["observer"].partition("?")[0]
-            names = (event["experiment"], observer, event["label"])
-            failures[names] = event["failure"]
-    return failures
-
-
-def _failed_runs(
-    store: Store, failures: Failures
-) -> Iterator[tuple[RunRecord, JsonObject]]:
-    """Iterate over unfinished runs that failed, one of each experiment, observer and label."""
-    waiting = dict(failures)
-    counts = store.database.count_answers()
+def _failed_runs(store: Store) -> Iterator[tuple[RunRecord, JsonObject]]:
+    """Iterate over unfinished runs whose last attempt failed, with what it says of the failure."""
     for record in store.runs():
-        names = (record.experiment, record.observer, record.label)
-        if record.finished is None and names in waiting:
-            answered = counts.get(
-                (record.observer_digest[:DIGEST_DIGITS], record.label), 0
+        attempt = store.last_attempt(record) if record.finished is None else None
+        if attempt is not None and attempt.how == "failed":
+            yield (
+                withhold_folder(record),
+                {
+                    "kind": attempt.kind,
+                    "message": attempt.message,
+                    "answered": attempt.answers,
+                    "questions": None,
+                },
             )
-            numbers = {"answered": answered, "questions": None}
-            yield withhold_folder(record), {**waiting.pop(names), **numbers}
 
 
 def _build_failed(
@@ -362,9 +335,8 @@ def describe_run(
     unpacked = write_answers(records, copy, keys, without_folders)
     versions = {
         answered.question.version
-        for answered, _ in copy.all_answers()
-        if answered.question.key in keys
-        and answered.question.observer == record.observer_digest[:DIGEST_DIGITS]
+        for answered, _ in copy.all_answers(keys)
+        if answered.question.observer == record.observer_digest[:DIGEST_DIGITS]
     }
     run = _describe(records, unpacked, len(keys), terms, licence)
     run["experiment"] |= {
