@@ -58,6 +58,7 @@ def write_kinds(store: Path) -> None:
         (smallest("orientation_csf"), "simulated:watson-malo"),
         (load_experiment("letter_acuity"), "simulated:letters"),
         (smallest("gabor_in_noise"), "simulated:watson-malo"),
+        (smallest("hernandez2025"), "simulated:watson-malo"),
     ]
     for page, observer in pages:
         pp.run(page, observer, store=store, progress=False)

@@ -132,7 +132,7 @@ def test_every_kind_of_result_scores_as_its_store(
         )
         for source in (store, registry)
     )
-    assert published == stored and len(stored) == 11
+    assert published == stored and len(stored) == 12
     # An adaptive design is gone through again; training is not.
     names = ("decided-coarse", "simulated-letters")
     folders = [run for run in run_folders(registry) if run.parts[-4].startswith(names)]

@@ -118,6 +118,22 @@ def test_many_runs_make_small_pages_soon(
     assert size < min(60_000 + 540_000 * share, 2_000_000)
     pages = [path for path in site.glob("*.html") if path.name != "index.html"]
     assert max(path.stat().st_size for path in pages) < 200_000 * max(1, share)
+    sizes = [path.stat().st_size for path in site.rglob("*") if path.is_file()]
+    assert sum(sizes) < 60_000_000 * share
+
+
+def test_of_very_many_runs_the_first_page_has_the_first_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sites, "_MOST_ROWS", 20)
+    monkeypatch.setattr(sites, "_FIRST_ROWS", 5)
+    runs = [run_facts(number, test) for number in range(8) for test in (1, 2)]
+    site = build(tmp_path, runs, monkeypatch)
+    first = (site / "index.html").read_text(encoding="utf-8")
+    assert first.count('<th scope="row">') == 2 * 5
+    page = "experiment-test1-0123abcd.html"
+    assert f'<a href="{page}">All 11 lines</a>' in first
+    assert (site / page).read_text("utf-8").count('<th scope="row">') == 11
 
 
 def test_the_site_of_a_registry_ranks_and_keeps_its_files(
@@ -143,6 +159,10 @@ def test_the_site_of_a_registry_ranks_and_keeps_its_files(
     assert main(["registry", "check", str(site)]) == 0
     night = next(site.glob("observer-openai*")).read_text(encoding="utf-8")
     assert "data-figure" in night and "2026-11-24" in night
+    nights = [run for run in index["runs"] if run["observer"].startswith("openai")]
+    (figure,) = history_figures(nights)
+    (line,) = figure.panels[0].views[""][""]
+    assert list(line.x) == [0, 1] and np.isfinite(line.y).all()
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "mine.txt").write_text("mine")
     capsys.readouterr()
@@ -268,6 +288,9 @@ def test_what_is_simulated_random_or_retracted_is_ranked_with_nobody(
         run_facts(2, 1, kind="simulated"),
         run_facts(3, 1, random_weights=True),
         run_facts(4, 1, retracted="wrong display"),
+        # What was taken back counts again when it is measured and published again.
+        run_facts(7, 1, retracted="wrong display"),
+        run_facts(7, 1, 1),
         run_facts(5, 1, observer=HOSTILE),
         run_facts(6, 1, board=[entry(None)]),
     ]
@@ -275,6 +298,7 @@ def test_what_is_simulated_random_or_retracted_is_ranked_with_nobody(
     text = (site / "index.html").read_text(encoding="utf-8")
     ranking, _, rest = text.partition("<details>")
     assert "observer1" in ranking and "observer2" not in ranking
+    assert "observer7" in ranking and "observer7" in rest
     for name in ("observer2", "observer3", "observer4", "observer6", "wrong display"):
         assert name in rest
     assert "<script>alert" not in text and r"\u202e" in text
