@@ -306,7 +306,7 @@ class Store:
         return self._decode("content", rows[0], "value").get("name") if rows else None
 
     def all_contents(self, digests: Iterable[str] | None = None) -> Iterator[Content]:
-        """Iterate over all digests, or some, and what they stand for, as `add_contents` takes it."""
+        """Iterate over all or some digests and what they stand for, as `add_contents` takes it."""
         rows = (
             self.database.iterate("content")
             if digests is None

@@ -152,6 +152,11 @@ def test_the_site_of_a_registry_ranks_and_keeps_its_files(
         assert name in text
     assert "average over experiments" in text
     assert "run-20" in (site / "observer-pixels.html").read_text(encoding="utf-8")
+    # What was printed of other models stands beside a ranking, and in none.
+    (page,) = site.glob("experiment-area-*.html")
+    printed = page.read_text("utf-8").partition("From print (45)")[2]
+    assert printed.index("ViT-B-SAM") < printed.index("<td>No Encoder</td>")
+    assert "No Encoder" not in text
     index = json.loads((site / "index.json").read_text(encoding="utf-8"))
     assert len(index["runs"]) == 4 and (site / "scores.csv").stat().st_size > 1000
     assert len(run_folders(site)) == 4

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from psyprobe.analysis.score import OBSERVER, csv_text, without_mathematics
+from psyprobe.analysis.published import published_scores
+from psyprobe.analysis.score import OBSERVER, csv_text, number, without_mathematics
 from psyprobe.analysis.scoreboards import FLAGS
 from psyprobe.errors import InputError
 from psyprobe.files.json_types import JsonMapping, JsonObject
@@ -78,6 +79,8 @@ class Ranking:
     experiment: str
     #: NAME-DIGEST8, by which files are named.
     name: str
+    #: Name of the number by which observers are ranked.
+    metric: str
     #: Column of the number, its unit with it.
     heading: str
     lower_is_better: bool
@@ -221,6 +224,7 @@ def _rank_experiment(
     return Ranking(
         runs[-1]["experiment"],
         name,
+        first.get("metric", ""),
         without_mathematics(first.get("text", "number")),
         lower_is_better,
         lines,
@@ -347,9 +351,25 @@ def _write_experiment(root: Path, site: Path, title: str, ranking: Ranking) -> P
         flags=_used_flags([ranking]),
         page=page,
         page_text=(root / page).read_text(encoding="utf-8") if page else "",
+        printed=_printed_rows(ranking),
         scripted=[],
     )
     return write_page(text, site / f"experiment-{ranking.name}.html")
+
+
+def _printed_rows(ranking: Ranking) -> list[list[str]]:
+    """Tabulate the printed scores of models in an experiment, which are of no run, best first."""
+    scores = [
+        score
+        for score in published_scores()
+        if score.experiment == ranking.experiment.removesuffix("_published")
+        and score.metric == ranking.metric
+    ]
+    scores.sort(key=lambda score: score.score, reverse=not ranking.lower_is_better)
+    return [
+        [score.label, score.family, number(score.score), number(score.float32_floor)]
+        for score in scores
+    ]
 
 
 def _write_observers(site: Path, title: str, index: Index) -> Iterator[Path]:
