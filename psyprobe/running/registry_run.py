@@ -163,8 +163,17 @@ def unpack(packed: bytes) -> bytes:
 
 def pack(unpacked: bytes) -> bytes:
     """Pack the answers of a run, the same bytes whenever and wherever by one version of zlib."""
-    encoder = zlib.compressobj(9, zlib.DEFLATED, _GZIP)
+    # Digits and digests repeat little: packed as filtered data they take a tenth less.
+    encoder = zlib.compressobj(9, zlib.DEFLATED, _GZIP, strategy=zlib.Z_FILTERED)
     return encoder.compress(unpacked) + encoder.flush()
+
+
+def scores_text(scores: JsonMapping) -> str:
+    """Write what ``scores.json`` holds, a line an entry: indented, most of it would be spaces."""
+    lines = ",\n".join(
+        f"{_encode(name)}:{_encode(scores[name])}" for name in sorted(scores)
+    )
+    return f"{{{lines}}}\n"
 
 
 def parse_json(text: bytes, name: str) -> Any:

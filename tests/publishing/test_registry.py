@@ -279,6 +279,8 @@ def test_a_scoring_change_is_noted_and_scores_alone_are_written_anew(
     after = {path.name: path.read_bytes() for path in run.iterdir()}
     assert [name for name in after if after[name] != before[name]] == ["scores.json"]
     assert json.loads(after["scores.json"])["main"][0]["value"] == number
+    # A line an entry, and no spaces.
+    assert after["scores.json"].splitlines()[1].startswith(b'"board":[{"confidence":')
     assert main(check) == 0
 
 

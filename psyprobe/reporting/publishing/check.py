@@ -25,7 +25,7 @@ from typing import Any
 
 from psyprobe.errors import InputError, PsyprobeError, UnknownNameError
 from psyprobe.files.json_types import JsonMapping, JsonObject
-from psyprobe.files.output import json_text, write_text
+from psyprobe.files.output import write_text
 from psyprobe.files.terminal import printable_line
 from psyprobe.observers.protocol import card_digest
 from psyprobe.reporting.publishing.derive import (
@@ -63,6 +63,7 @@ from psyprobe.running.registry_run import (
     parse_json,
     read_file,
     run_folders,
+    scores_text,
     unpack,
 )
 
@@ -562,7 +563,7 @@ def _check_scores(
     if submitted.get("scored_by") == ours["scored_by"]:
         findings.problems.append(("score", words))
     elif rescore:
-        write_text(folder / SCORES_FILE, json_text(ours))
+        write_text(folder / SCORES_FILE, scores_text(ours))
         findings.notes.append(f"{words} with this psyprobe; ours is written")
     else:
         findings.notes.append(f"{words} with this psyprobe; --rescore writes ours")

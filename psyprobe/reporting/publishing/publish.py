@@ -42,6 +42,7 @@ from psyprobe.running.registry_run import (
     answers_digest,
     load_run,
     pack,
+    scores_text,
     write_answers,
 )
 from psyprobe.running.store import Store
@@ -305,7 +306,7 @@ def _build_files(
         RUN_FILE: json_text(run).encode(),
         PAGE_FILE: text.encode(),
         ANSWERS_FILE: pack(unpacked),
-        SCORES_FILE: json_text(scores).encode(),
+        SCORES_FILE: scores_text(scores).encode(),
     }
     return "/".join(("results", *run_path(run))), files
 
