@@ -217,7 +217,7 @@ def table_of_scores() -> str:
             key: score_references(
                 conditions,
                 levels,
-                [ScoredSlices(MULTIPLIERS, contrast, response)],
+                ScoredSlices(MULTIPLIERS, contrast, response),
                 None,
                 None,
                 0.95,

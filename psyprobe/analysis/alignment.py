@@ -30,6 +30,7 @@ from psyprobe.analysis.intervals import (
 )
 from psyprobe.analysis.score import ONE_VARIANT, Recorded
 from psyprobe.errors import InputError
+from psyprobe.files.json_types import JsonObject
 
 CONSTANT = "all responses are equal, so no rank correlation exists"
 UNTOLD = "no score: too many responses are undefined"
@@ -94,13 +95,43 @@ def alignment_score(
     >>> round(alignment_score([0.5, 1.0, 2.0], [[0.1, 0.2, 0.3], [0.2, 0.3, 0.4]]), 4)
     0.8616
     """
-    m, r = _pooled(multiplier, response)
-    if len(np.unique(r)) < 2:
+    score = float(alignment_scores(multiplier, np.asarray(response)[None])[0])
+    if np.isnan(score):
         raise InputError(
             f"the alignment score does not exist: {CONSTANT}; check the observer, or score "
             "another measure"
         )
-    return spearman(m, r)
+    return score
+
+
+def alignment_scores(multiplier: ArrayLike, responses: ArrayLike) -> FloatArray:
+    """Compute the alignment score of each of several sets of responses.
+
+    Parameters
+    ----------
+    multiplier : array_like of float
+        As for `alignment_score`, of one set.
+    responses : array_like of float
+        A set of responses for each entry of the first axis, V of them.
+
+    Returns
+    -------
+    ndarray of float64, shape (V,)
+        r_s, -1 to 1; nan where all responses of a set are equal.
+
+    Raises
+    ------
+    InputError
+        As for `alignment_score`, but for equal responses.
+
+    Examples
+    --------
+    >>> alignment_scores([0.5, 1.0, 2.0], [[0.1, 0.2, 0.3], [0.2, 0.4, 0.3], [1, 1, 1]])
+    array([1. , 0.5, nan])
+    """
+    m, r = _pooled(multiplier, responses)
+    sets = r.reshape(len(r), -1)
+    return _rank_correlations(m.reshape(sets.shape)[:1], sets)
 
 
 def attainable_alignment(multiplier: ArrayLike) -> float:
@@ -229,26 +260,44 @@ def align(
     )
 
 
-def over_variants(
-    alignment: Alignment, sample: Sample | None, by_levels: bool
+def align_variants(
+    multiplier: FloatArray,
+    response: FloatArray,
+    sample: Sample | None,
+    by_levels: bool,
+    interval: JsonObject,
 ) -> Alignment:
-    """Put the mean over variants, with its interval, in place of a score of mean responses.
+    """Compute the mean over variants, with its interval, or else the score of the one variant.
 
-    A single variant tells no interval, unless one over levels is asked for.
+    That tells no interval, unless one over levels is asked for.
+
+    Parameters
+    ----------
+    multiplier, response
+        As for `align`; the mean responses of variants.
+    sample : Sample or None
+        The score of each variant; None where one was shown.
+    by_levels : bool
+        Whether a single variant gets an interval over levels.
+    interval : mapping
+        Options of `align`: "confidence", "resamples" and "seed".
     """
     if sample is None:
+        alignment = align(multiplier, response, **interval)
         if by_levels or alignment.low is None:
             return alignment
         return replace(alignment, low=None, high=None, over="", note=ONE_VARIANT)
-    ends = sample.interval(alignment.confidence)
+    confidence = interval["confidence"]
+    ends = sample.interval(confidence)
     low, high = ends or (None, None)
-    return replace(
-        alignment,
-        value=sample.mean(),
-        low=low,
-        high=high,
+    m, _ = _pooled(multiplier, response)
+    return Alignment(
+        sample.mean(),
+        low,
+        high,
+        confidence,
+        attainable_alignment(m),
         note="" if ends else "all variants are alike and tell no interval",
-        neighbours=None,
         over=sample.population if ends else "",
         sample=sample,
     )
@@ -256,7 +305,42 @@ def over_variants(
 
 def spearman(x: FloatArray, y: FloatArray) -> float:
     """Compute Spearman's rank correlation of all values together."""
-    return float(weighted_spearman(x.ravel(), y.ravel(), np.ones((1, y.size)))[0])
+    return float(_rank_correlations(x.reshape(1, -1), y.reshape(1, -1))[0])
+
+
+def _rank_correlations(x: FloatArray, y: FloatArray) -> FloatArray:
+    """Compute Spearman's r_s of each row of y (V, N) with x (1, N); nan where all are equal.
+
+    Sums are of multiples of a quarter, so that they are exact in any order.
+    """
+    centre = (x.shape[1] + 1) / 2
+    rank_x = _row_ranks(x) - centre
+    rank_y = _row_ranks(y) - centre
+    product = np.sqrt((rank_x**2).sum(axis=1) * (rank_y**2).sum(axis=1))
+    r = np.divide(
+        (rank_x * rank_y).sum(axis=1),
+        product,
+        out=np.full(len(y), np.nan),
+        where=product > 0,
+    )
+    return np.asarray(r.clip(-1.0, 1.0))
+
+
+def _row_ranks(values: FloatArray) -> FloatArray:
+    """Rank the values of each row (V, N) from 1; equal values share the average of their ranks."""
+    order = values.argsort(axis=1)
+    ordered = np.take_along_axis(values, order, axis=1)
+    is_first = np.ones(values.shape, dtype=bool)
+    is_first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    is_last = np.ones(values.shape, dtype=bool)
+    is_last[:, :-1] = is_first[:, 1:]
+    places = np.arange(values.shape[1])
+    first = np.maximum.accumulate(np.where(is_first, places, 0), axis=1)
+    backwards = np.where(is_last, places, places[-1])[:, ::-1]
+    last = np.minimum.accumulate(backwards, axis=1)[:, ::-1]
+    ranks = np.empty(values.shape)
+    np.put_along_axis(ranks, order, (first + last) / 2 + 1, axis=1)
+    return ranks
 
 
 def _pooled(
@@ -279,7 +363,7 @@ def _pooled(
         )
     if not (np.isfinite(m) & (m > 0)).all():
         raise InputError("multipliers must be finite and above 0")
-    if len(np.unique(m)) < 2:
+    if not m.size or (m == m.flat[0]).all():
         raise InputError("the alignment score needs two different multipliers at least")
     return m, r
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from itertools import cycle, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,7 +29,7 @@ from psyprobe.analysis.human_observer import (
     fraction_of,
     measured_people,
     people,
-    score_in_range,
+    scores_in_range,
 )
 from psyprobe.analysis.iso_response import IsoResponse, fit_iso_response, within
 from psyprobe.analysis.responses import (
@@ -59,7 +60,7 @@ from psyprobe.analysis.score import (
     takes_levels,
     telling_digits,
 )
-from psyprobe.analysis.variants import iterate_variants, sample_of
+from psyprobe.analysis.variants import sample_of
 from psyprobe.files.json_types import JsonObject
 from psyprobe.files.units import unit_symbol
 from psyprobe.human.leave_one_out import fitted_studies
@@ -416,9 +417,10 @@ def _score_layer(
         shape = absolute = None
         if grid.size and can_be_scored(grid, grid_status):
             shape, absolute = _iso_responses(selected, points, grid, floor)
-        alignment = statistics.align(multiplier, response, **interval)
         return ResponderScore(
-            statistics.over_variants(alignment, samples[responder], by_levels),
+            statistics.align_variants(
+                multiplier, response, samples[responder], by_levels, interval
+            ),
             statistics.score_slices(multiplier, response),
             shape,
             absolute,
@@ -430,38 +432,40 @@ def _score_layer(
         )
 
     def responses(of: xr.Dataset, measure: str) -> FloatArray:
+        if measure == selected.measure:
+            return points.response
         at = select(of, measure=measure, layer=selected.layer).scored
         return np.empty(0) if at is None else at.response
 
-    def statistic(
-        at: Scored | None, responder: str, dataset: People | None = None
-    ) -> float | None:
-        response = None if at is None else getattr(at, responder)
-        if response is None or len(np.unique(response)) < 2:
-            return None
-        # A variant is sound where the mean of all is.
-        if not can_be_scored(response, points.status):
-            return None
-        if dataset is not None:
-            return score_in_range(dataset, levels, multiplier, response)
-        return statistics.alignment_score(multiplier, response)
+    by_variant = {
+        "response": points.variants,
+        "pixels": points.pixels_variants,
+        "difference": points.difference[None],
+    }
 
-    # Selecting costs more than any statistic, and many are computed of each variant.
-    variants = [
-        select(variant, measure=selected.measure, layer=selected.layer).scored
-        for variant in iterate_variants(result)
-    ]
+    def scores_of(
+        variants: FloatArray, dataset: People | None = None
+    ) -> list[float | None]:
+        # A variant is sound where the mean of all is.
+        if not all(can_be_scored(response, points.status) for response in variants):
+            return [None]
+        if dataset is not None:
+            return scores_in_range(dataset, levels, multiplier, variants)
+        scores = statistics.alignment_scores(multiplier, variants)
+        return [None if np.isnan(score) else score for score in scores.tolist()]
 
     def sample_variants(responder: str, dataset: People | None = None) -> Sample | None:
-        values = (statistic(variant, responder, dataset) for variant in variants)
-        return sample_of(result, values, "z")
+        count = result.sizes.get("variant", 0)
+        scores = scores_of(by_variant[responder], dataset) if count else []
+        # What no variant changes is scored once.
+        return sample_of(result, islice(cycle(scores), count), "z")
 
     def in_ranges(responder: str) -> list[Sample | None]:
         samples = []
         for dataset in persons:
             sample = sample_variants(responder, dataset)
             if sample is None:
-                value = statistic(points, responder, dataset)
+                (value,) = scores_of(getattr(points, responder)[None], dataset)
                 if value is not None:
                     sample = Sample("variants", ("shown",), (value,), "z")
             samples.append(sample)
@@ -470,10 +474,7 @@ def _score_layer(
     def references(responder: str, grid: FloatArray) -> References | None:
         if conditions is None:
             return None
-        slices = [
-            ScoredSlices(multiplier, shown.difference, getattr(shown, responder))
-            for shown in filter(None, variants or [points])
-        ]
+        slices = ScoredSlices(multiplier, points.difference, by_variant[responder])
         level_grid = None
         if grid.size and list(selected.levels) == [level]:
             grid_levels = selected.levels[level]

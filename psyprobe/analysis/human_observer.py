@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.alignment import alignment_score, spearman
+from psyprobe.analysis.alignment import alignment_scores, spearman
 from psyprobe.analysis.comparison.posteriors import fraction_of_people
 from psyprobe.analysis.comparison.references import MeasuredPeople
 from psyprobe.analysis.comparison.sample import Sample
@@ -394,10 +394,11 @@ class Fraction(Recorded):
         return number(self.fraction) + ends
 
 
-def score_in_range(
-    dataset: People, levels: FloatArray, multiplier: FloatArray, response: FloatArray
-) -> float | None:
-    """Average r_s over the ranges of persons; None where responses are equal in one.
+def scores_in_range(
+    dataset: People, levels: FloatArray, multiplier: FloatArray, responses: FloatArray
+) -> list[float | None]:
+    """Average r_s of each variant over the ranges of persons; None where responses are equal in
+    one.
 
     Parameters
     ----------
@@ -407,14 +408,19 @@ def score_in_range(
         Levels at which the observer was scored.
     multiplier : ndarray, shape (M,)
         Multiples of the human threshold.
-    response : ndarray, shape (K, M)
-        Responses of the observer.
+    responses : ndarray, shape (V, K, M)
+        Responses of the observer to each variant.
     """
-    ranges = [within(levels, *ends) for ends in dataset.ranges]
-    if any(len(np.unique(response[inside])) < 2 for inside in ranges):
-        return None
-    scores = [alignment_score(multiplier, response[inside]) for inside in ranges]
-    return float(np.mean(scores))
+    # Persons who were measured at the same levels share their range.
+    by_range = {
+        ends: alignment_scores(multiplier, responses[:, within(levels, *ends)])
+        for ends in dict.fromkeys(dataset.ranges)
+    }
+    means = [
+        float(np.mean([by_range[ends][variant] for ends in dataset.ranges]))
+        for variant in range(len(responses))
+    ]
+    return [None if np.isnan(mean) else mean for mean in means]
 
 
 def fraction_of(
@@ -427,7 +433,7 @@ def fraction_of(
     dataset : People
         The people with whom the observer is compared.
     score : Sample or None
-        `score_in_range` of each variant; None where it does not exist.
+        `scores_in_range` of each variant; None where it does not exist.
     confidence : float, optional
         Coverage of the intervals, in (0, 1).
 

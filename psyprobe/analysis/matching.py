@@ -12,7 +12,6 @@ characteristics of the human visual system? CVPR. Section 3, contrast matching, 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
@@ -54,7 +53,7 @@ from psyprobe.analysis.score import (
     number,
     takes_levels,
 )
-from psyprobe.analysis.variants import variant_sample
+from psyprobe.analysis.variants import iterate_variants, sample_of
 from psyprobe.errors import InputError
 from psyprobe.files.json_types import JsonObject
 from psyprobe.running.task import stimulus_axis_of
@@ -670,17 +669,20 @@ def _score_layer(
     def references(of: xr.Dataset, measure: str) -> FloatArray:
         return _responses(of, measure, curves.layer, "")[1]
 
-    def error_of(of: xr.Dataset, prefix: str, name: str) -> float | None:
-        error = _score_responder(matched(of, prefix), {"resamples": 100}).error
-        return None if error is None else float(getattr(error, name).value)
-
     def with_variants(responder: MatchingResponder, prefix: str) -> MatchingResponder:
         if responder.error is None:
             return responder
         error = responder.error
+        of_variants = [
+            _score_responder(matched(variant, prefix), {"resamples": 100}).error
+            for variant in iterate_variants(result)
+        ]
         for name in ("mean", "pooled"):
-            statistic = partial(error_of, prefix=prefix, name=name)
-            sample = variant_sample(result, statistic, "log10")
+            values = [
+                None if of_variant is None else float(getattr(of_variant, name).value)
+                for of_variant in of_variants
+            ]
+            sample = sample_of(result, values, "log10")
             estimate = getattr(error, name).over_variants(sample, by_levels)
             error = replace(error, **{name: estimate})
         return replace(responder, error=error)

@@ -25,9 +25,11 @@ _SCALES = {
     "l2": "L2 distance in feature units",
     DIFFERENCE: "the metric's own scale",
 }
+#: Ends the name of a variable with the responses to each variant.
+BY_VARIANT = "_by_variant"
 #: Variables that have a measure, without its name.
 _MEASURED = re.compile(
-    r"(pixels_)?(scored_|reference_|anchor_|against_)?response(_by_variant)?|noise_floor"
+    rf"(pixels_)?(scored_|reference_|anchor_|against_)?response({BY_VARIANT})?|noise_floor"
 )
 
 

@@ -21,7 +21,12 @@ from psyprobe.analysis.direction import (
     share_of,
 )
 from psyprobe.analysis.distance import angular_of_rounded_cosine
-from psyprobe.analysis.measures import join_measures, measures_of, split_measures
+from psyprobe.analysis.measures import (
+    BY_VARIANT,
+    join_measures,
+    measures_of,
+    split_measures,
+)
 from psyprobe.analysis.score import OBSERVER, Row, Tabled, many, percent
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.flags import flag_attributes
@@ -66,6 +71,10 @@ class Scored:
     pixels_status: FloatArray
     #: Sensitivity of people, 1 / threshold, shape (K,).
     sensitivity: FloatArray
+    #: Responses of the observer and of the images to each variant, shape (V, K, M); (1, K, M) where
+    #: all are alike, or one was shown.
+    variants: FloatArray
+    pixels_variants: FloatArray
 
 
 @dataclass(frozen=True)
@@ -223,9 +232,9 @@ def values_of(
     values: FloatArray = variable.transpose(
         *order, missing_dims="ignore"
     ).values.astype(float)
-    lost = ~np.isfinite(values) & (
-        status_of(result, name, measure, layer, order) != UNDEFINED
-    )
+    # What is undefined in one variant is undefined in the mean.
+    status = status_of(result, name.removesuffix(BY_VARIANT), measure, layer, order)
+    lost = ~np.isfinite(values) & (status != UNDEFINED)
     if lost.any():
         raise InputError(
             f"{int(lost.sum())} of {values.size} values of {name} are not finite; finish the "
@@ -356,6 +365,14 @@ def _read_scored(
     def flat(name: str, reader: Callable[..., FloatArray] = values_of) -> FloatArray:
         return reader(result, name, measure, layer, order).reshape(-1, len(multiplier))
 
+    def by_variant(name: str) -> FloatArray:
+        if f"{name}{BY_VARIANT}" not in result:
+            return flat(name)[None]
+        variants = values_of(
+            result, f"{name}{BY_VARIANT}", measure, layer, ["variant", *order]
+        )
+        return variants.reshape(len(variants), -1, len(multiplier))
+
     return Scored(
         at=mesh(values),
         multiplier=multiplier if scale == "threshold" else 1 / multiplier,
@@ -367,6 +384,8 @@ def _read_scored(
         sensitivity=values_of(
             result, "human_sensitivity", measure, order=places
         ).ravel(),
+        variants=by_variant("scored_response"),
+        pixels_variants=by_variant("pixels_scored_response"),
     )
 
 

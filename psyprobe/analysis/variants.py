@@ -11,7 +11,7 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.comparison.sample import TRANSFORMS, Sample, Scale
-from psyprobe.analysis.measures import join_measures, split_measures
+from psyprobe.analysis.measures import BY_VARIANT, join_measures, split_measures
 from psyprobe.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ _RESPONSES = (
     "anchor_response",
     "against_response",
 )
-_BY_VARIANT = "_by_variant"
 
 
 def average_variants(
@@ -81,7 +80,7 @@ def average_variants(
             values = stacked(name)
             averaged[name] = variable.copy(data=values.mean(axis=0))
             label = f"{variable.attrs['long_name']}, by variant"
-            averaged[f"{name}{_BY_VARIANT}"] = (
+            averaged[f"{name}{BY_VARIANT}"] = (
                 ("variant", *variable.dims),
                 values,
                 {**variable.attrs, "long_name": label},
@@ -159,11 +158,11 @@ def iterate_variants(result: xr.Dataset) -> Iterator[xr.Dataset]:
     A result without variants has none.
     """
     result = join_measures(result)
-    names = [str(name) for name in result.data_vars if str(name).endswith(_BY_VARIANT)]
+    names = [str(name) for name in result.data_vars if str(name).endswith(BY_VARIANT)]
     for place in range(result.sizes.get("variant", 0)):
         yield result.assign(
             {
-                name.removesuffix(_BY_VARIANT): result[name].isel(
+                name.removesuffix(BY_VARIANT): result[name].isel(
                     variant=place, drop=True
                 )
                 for name in names

@@ -21,7 +21,7 @@ from psyprobe.analysis.human_observer import (
     fraction_of,
     people,
     persons,
-    score_in_range,
+    scores_in_range,
     shape_alignment,
 )
 from psyprobe.analysis.result_stimulus import conditions_of
@@ -246,7 +246,7 @@ def test_the_fractions_are_those_of_the_oracle(
         rows = along[row["model"], test]
         levels, multiplier = np.unique(rows[:, 0]), 1 / np.round(rows[:10, 1], 12)
         response = rows[:, 3].reshape(len(levels), 10)
-        in_range = score_in_range(group, levels, multiplier, response)
+        in_range = scores_in_range(group, levels, multiplier, response[None])[0]
         # The oracle has castleCSF as published.
         group = replace(group, ceiling=group.published)
         fraction = fraction_of(group, Sample("variants", ("shown",), (in_range,), "z"))
@@ -355,7 +355,7 @@ def test_a_person_in_the_place_of_a_model_scores_within_the_range_of_persons(
         )  # type: ignore[misc]
         points = result["scored_response_angular"].sel(layer="out").values
         alone = replace(first, ranges=((person.low, person.high),))
-        in_range = score_in_range(alone, levels, MULTIPLIER, points)
+        in_range = scores_in_range(alone, levels, MULTIPLIER, points[None])[0]
         assert in_range == pytest.approx(person.published, abs=2e-3)
         scores = first.published.scores
         assert min(scores) - 2e-3 <= in_range <= max(scores) + 2e-3

@@ -85,7 +85,7 @@ def test_studies_and_models_move_scores_as_the_reference_says(name: str) -> None
 
     def found(response: np.ndarray, grid: LevelGrid | None = None):  # type: ignore[no-untyped-def]
         slices = ScoredSlices(M, contrast, response)
-        return score_references(conditions, levels, [slices], grid, None, 0.95)
+        return score_references(conditions, levels, slices, grid, None, 0.95)
 
     assert found(contrast).error == pytest.approx(error, abs=0.005)
     fine = np.geomspace(contrast.min() / 10, 1, 400)
@@ -127,7 +127,7 @@ def test_equal_responses_have_no_other_score() -> None:
     level, levels, fixed, *_ = STATED["achromatic"]
     conditions = Conditions(level, (levels[0], levels[-1]), **fixed)
     equal = ScoredSlices(M, M * np.ones((20, 1)), np.ones((20, 10)))
-    assert score_references(conditions, levels, [equal], None, None, 0.95) is None
+    assert score_references(conditions, levels, equal, None, None, 0.95) is None
 
 
 def test_people_as_the_reference_score_as_scipy_says() -> None:
@@ -156,7 +156,7 @@ def test_people_as_the_reference_score_as_scipy_says() -> None:
     score = score_references(
         conditions,
         FREQUENCY[1],
-        [ScoredSlices(M, contrast, contrast)],
+        ScoredSlices(M, contrast, contrast),
         LevelGrid(people.levels, fine, response),
         people,
         0.95,
@@ -193,9 +193,7 @@ def test_people_beyond_the_grid_are_no_reference() -> None:
         LevelGrid(FREQUENCY[1], np.geomspace(1e-4, 1, 400), np.ones((20, 400))),
         LevelGrid(FREQUENCY[1], np.geomspace(1e-4, 1, 400), missing),
     ):
-        scored = score_references(
-            conditions, FREQUENCY[1], [slices], grid, people, 0.95
-        )
+        scored = score_references(conditions, FREQUENCY[1], slices, grid, people, 0.95)
         assert scored.by_people is None and "people" not in scored.text()
     assert measured_people(conditions, "kim2013", (0.5, 28.0)) is None
 

@@ -8,16 +8,15 @@ of the interval over variants.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.alignment import alignment_score
+from psyprobe.analysis.alignment import alignment_score, alignment_scores
 from psyprobe.analysis.intervals import fisher, student_quantile
 from psyprobe.analysis.score import Recorded, number
 from psyprobe.human.achromatic import barten_csf, stela_csf
@@ -56,11 +55,12 @@ _END = 3
 
 @dataclass(frozen=True)
 class ScoredSlices:
-    """Responses to one variant at multiples of human thresholds, a slice a level."""
+    """Responses to variants at multiples of human thresholds, a slice a level."""
 
-    #: Multiples of the threshold, shape (M,); contrasts and responses, shape (K, M).
+    #: Multiples of the threshold, shape (M,); contrasts, shape (K, M).
     multiplier: FloatArray
     contrast: FloatArray
+    #: Shape (V, K, M), or (K, M) of one variant.
     response: FloatArray
 
 
@@ -183,7 +183,7 @@ def moved_response(slices: ScoredSlices, shift: FloatArray) -> FloatArray:
     """
     order = np.argsort(slices.multiplier)
     x = np.log(slices.multiplier[order])
-    y = _log_positive(slices.response[:, order])
+    y = _log_positive(slices.response[..., order])
     target = x + shift[:, None] * math.log(10)
     # Contrasts of all slices are the same multiples of their thresholds, so they share an axis.
     points = min(_END, len(x)) - 1
@@ -191,11 +191,11 @@ def moved_response(slices: ScoredSlices, shift: FloatArray) -> FloatArray:
     right = left + 1
     left = np.where(target > x[-1], len(x) - 1 - points, left)
     right = np.where(target < x[0], points, right)
-    y_left = np.take_along_axis(y, left, axis=1)
-    y_right = np.take_along_axis(y, right, axis=1)
+    y_left = np.take_along_axis(y, np.broadcast_to(left, y.shape), axis=-1)
+    y_right = np.take_along_axis(y, np.broadcast_to(right, y.shape), axis=-1)
     share = (target - x[left]) / (x[right] - x[left])
     moved = np.empty_like(y)
-    moved[:, order] = np.exp(y_left + share * (y_right - y_left))
+    moved[..., order] = np.exp(y_left + share * (y_right - y_left))
     return moved
 
 
@@ -252,16 +252,16 @@ class LevelGrid:
 
 
 def _log_positive(response: FloatArray) -> FloatArray:
-    """Take logarithms, with the smallest response above 0 in place of those that are not."""
-    positive = response[response > 0]
-    least = positive.min() if positive.size else 1.0
-    return np.asarray(np.log(np.maximum(response, least)))
+    """Take logarithms, with a variant's least response above 0 in place of those that are not."""
+    positive = np.where(response > 0, response, np.inf)
+    least = positive.min(axis=(-2, -1), keepdims=True)
+    return np.asarray(np.log(np.maximum(response, np.where(least < np.inf, least, 1))))
 
 
 def score_references(
     conditions: Conditions,
     levels: FloatArray,
-    variants: Sequence[ScoredSlices],
+    slices: ScoredSlices,
     grid: LevelGrid | None,
     people: MeasuredPeople | None,
     confidence: float,
@@ -274,7 +274,7 @@ def score_references(
         Of the experiment, whose human reference is castleCSF.
     levels : ndarray, shape (K,)
         Values of the level that are scored.
-    variants : sequence of ScoredSlices
+    slices : ScoredSlices
         Responses to each variant.
     grid : LevelGrid or None
         Where responses at the thresholds of other models and of people are read; without it there
@@ -290,29 +290,33 @@ def score_references(
         None where responses are equal, so that there is no score.
     """
     shifts = threshold_shifts(conditions, tuple(map(float, levels)))
-    moved = {
-        study: [moved_response(slices, shifts[study]) for slices in variants]
-        for study in fitted_studies()
+    multiplier = slices.multiplier
+    responses = {"": slices.response}
+    responses |= {
+        study: moved_response(slices, shifts[study]) for study in fitted_studies()
     }
-    responses = chain((slices.response for slices in variants), *moved.values())
-    if any(len(np.unique(response)) < 2 for response in responses):
+    z = {
+        study: np.mean(fisher(alignment_scores(multiplier, _variants(response))))
+        for study, response in responses.items()
+    }
+    if np.isnan([*z.values()]).any():
         return None
-    z = {study: np.mean([*map(_z, variants, moved[study])]) for study in moved}
-    published = np.mean([_z(slices, slices.response) for slices in variants])
+    published = z.pop("")
     error = _error_of_r(float(published), np.array([*z.values()]), confidence)
     by_model = {}
     if grid is not None:
         for name in [name for name in OTHER_MODELS if name in shifts]:
-            contrast = variants[0].contrast * 10 ** shifts[name][:, None]
+            contrast = slices.contrast * 10 ** shifts[name][:, None]
             response = grid.read(levels, contrast)
             if response is not None and len(np.unique(response)) > 1:
-                by_model[name] = float(np.tanh(_z(variants[0], response)))
+                score = alignment_score(multiplier, response)
+                by_model[name] = float(np.tanh(fisher(score)))
     if by_model:
         by_model = {"castle_csf": float(np.tanh(published))} | by_model
     without_study = {study: float(np.tanh(value)) for study, value in z.items()}
     by_people = None
     if grid is not None and people is not None:
-        by_people = _score_people(people, variants[0].multiplier, grid, confidence)
+        by_people = _score_people(people, multiplier, grid, confidence)
     return References(without_study, error, by_model, by_people)
 
 
@@ -340,9 +344,9 @@ def _score_people(
     return PeopleScore(people.dataset, persons, len(people.levels), value, error)
 
 
-def _z(slices: ScoredSlices, response: FloatArray) -> float:
-    """Compute Fisher's z of the alignment of responses at the multiples of slices."""
-    return float(fisher(alignment_score(slices.multiplier, response)))
+def _variants(response: FloatArray) -> FloatArray:
+    """Give responses of one variant (K, M) the axis of variants, (V, K, M)."""
+    return response.reshape(-1, *response.shape[-2:])
 
 
 def difference_error(first: References, second: References, confidence: float) -> float:
