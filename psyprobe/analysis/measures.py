@@ -47,7 +47,7 @@ def split_measures(result: xr.Dataset) -> xr.Dataset:
     variables: dict[str, xr.Variable] = {}
     for name in map(str, result.data_vars):
         # Variables have no coordinates, which need not be aligned then.
-        values = result[name].variable
+        values = result.variables[name]
         if "measure" not in values.dims:
             variables[name] = values
             continue
@@ -78,15 +78,15 @@ def join_measures(result: xr.Dataset) -> xr.Dataset:
     if "measures" not in getattr(result, "attrs", {}) or "measure" in result.dims:
         return result
     measures = measures_of(result)
-    variables: dict[str, xr.DataArray | xr.Variable] = {}
+    variables: dict[str, xr.Variable] = {}
     for name in map(str, result.data_vars):
         base, measure = _parts(name, measures)
         if not measure:
-            variables[name] = result[name]
+            variables[name] = result.variables[name]
         elif measure == measures[0]:
             variables[base] = _joined(result, base, measures)
-    joined = xr.Dataset(variables, result.coords, result.attrs)
-    joined = joined.assign_coords(measure=("measure", measures, {"units": "1"}))
+    variables["measure"] = xr.Variable("measure", measures, {"units": "1"})
+    joined = result.drop_vars([*result.data_vars]).assign(variables)
     del joined.attrs["measures"]
     return joined
 
@@ -113,10 +113,11 @@ def _joined(result: xr.Dataset, base: str, measures: list[str]) -> xr.Variable:
     """Stack the variables of one base name over all measures."""
     import xarray as xr
 
-    columns = [result[f"{base}_{measure}"] for measure in measures]
+    columns = [result.variables[f"{base}_{measure}"] for measure in measures]
     dims = list(columns[0].dims)
     place = dims.index("layer") + 1 if "layer" in dims else 0
     dims.insert(place, "measure")
     label = str(columns[0].attrs.get("long_name", base)).rpartition(" (")[0]
     attributes = {"units": "1", "long_name": label}
-    return xr.Variable(dims, np.stack(columns, axis=place), attributes)
+    values = np.stack([column.values for column in columns], axis=place)
+    return xr.Variable(dims, values, attributes)

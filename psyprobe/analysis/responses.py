@@ -440,7 +440,8 @@ def labelled(
     coordinates: Mapping[str, Variable],
     attributes: JsonMapping,
 ) -> xr.Dataset:
-    """Build a dataset of float64 variables, with the observer as a coordinate.
+    """Build a dataset of float64 variables, and CF flags of statuses, with the observer as a
+    coordinate.
 
     Parameters
     ----------
@@ -461,9 +462,14 @@ def labelled(
     def variable(dims: tuple[str, ...], values: Any, units: str, long_name: str) -> Any:
         return dims, values, {**unit_attributes(units), "long_name": long_name}
 
+    def flags(dims: tuple[str, ...], values: Any, _: str, long_name: str) -> Any:
+        return dims, values.astype(np.int8), flag_attributes(STATUSES, long_name)
+
     result = xarray.Dataset(
         {
-            name: variable(dims, np.asarray(values, float), *description)
+            name: (flags if name.endswith("_status") else variable)(
+                dims, np.asarray(values, float), *description
+            )
             for name, (dims, values, *description) in data.items()
             if values is not None
         },
@@ -473,22 +479,7 @@ def labelled(
         },
         attrs=dict(attributes),
     )
-    return split_measures(with_flags(result))
-
-
-def with_flags(result: xr.Dataset) -> xr.Dataset:
-    """Encode the statuses of angles in a result as CF flags."""
-    names = [str(name) for name in result.data_vars if str(name).endswith("_status")]
-    return result.assign(
-        {
-            name: (
-                result[name].dims,
-                result[name].values.astype(np.int8),
-                flag_attributes(STATUSES, str(result[name].attrs["long_name"])),
-            )
-            for name in names
-        }
-    )
+    return split_measures(result)
 
 
 def with_status(

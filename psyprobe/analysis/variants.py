@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -65,36 +65,38 @@ def average_variants(
                 f"variants of one experiment share their {name}; these have {len(different)} of "
                 "them"
             )
-    averaged = first.copy()
 
     def stacked(name: str) -> FloatArray:
-        dims = first[name].dims
-        return np.stack([result[name].transpose(*dims).values for result in results])
+        dims = first.variables[name].dims
+        variables = [result.variables[name] for result in results]
+        return np.stack([variable.transpose(*dims).values for variable in variables])
 
     shared = set.intersection(*(set(map(str, result.data_vars)) for result in results))
+    changed: dict[str, Any] = {}
     for name in map(str, first.data_vars):
-        variable = first[name]
+        variable = first.variables[name]
         if name not in shared:
             continue
         if name.removeprefix("pixels_") in _RESPONSES:
             values = stacked(name)
-            averaged[name] = variable.copy(data=values.mean(axis=0))
+            changed[name] = variable.copy(data=values.mean(axis=0))
             label = f"{variable.attrs['long_name']}, by variant"
-            averaged[f"{name}{BY_VARIANT}"] = (
+            changed[f"{name}{BY_VARIANT}"] = (
                 ("variant", *variable.dims),
                 values,
                 {**variable.attrs, "long_name": label},
             )
         elif name.endswith("_status"):
             # What is undefined in one variant is undefined in the mean.
-            averaged[name] = variable.copy(data=stacked(name).max(axis=0))
+            changed[name] = variable.copy(data=stacked(name).max(axis=0))
     floors = stacked("noise_floor")
     # A cosine similarity of identical images is worst where it is smallest.
     cosine = first["measure"].values == "cosine"
     worst = np.where(cosine, floors.min(axis=0), floors.max(axis=0))
-    averaged["noise_floor"] = first["noise_floor"].copy(data=worst)
+    changed["noise_floor"] = first.variables["noise_floor"].copy(data=worst)
     attributes = {"units": "1", "long_name": "Variant of the stimulus"}
-    averaged = averaged.assign_coords(variant=("variant", list(labels), attributes))
+    changed["variant"] = ("variant", list(labels), attributes)
+    averaged = first.assign(changed)
     averaged.attrs["variants"] = json.dumps(
         {name: list(values) for name, values in variants.items()}
     )
