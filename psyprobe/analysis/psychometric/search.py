@@ -473,6 +473,10 @@ def _candidate_kinds(problem: SearchProblem) -> list[Candidates]:
     if not fixed_slope:
         cuts = np.zeros(1) if fixed_threshold else _cuts(problem.counts)
         kinds.append((cuts, np.full(cuts.shape[-1], -np.log(_STEP_WIDTH))))
+        if problem.priors.by_name:
+            # A step has no density under the weak prior of widths, which is even from here on.
+            width = np.maximum(2 * problem.counts.spacing, _STEP_WIDTH)
+            kinds.append(np.broadcast_arrays(cuts, -np.log(width)[..., None]))
     for widths in (np.ones(1),) if fixed_slope else _WIDTHS:
         mesh = np.meshgrid(thresholds, -np.log(widths))
         kinds.append([axis.ravel() for axis in mesh])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,11 @@ from psyprobe.analysis.psychometric import (
     psychometric_function,
     read_trials,
 )
+from psyprobe.analysis.psychometric.counts import read_curves
+from psyprobe.analysis.psychometric.likelihood import stated_priors
 from psyprobe.analysis.psychometric.posterior import ThresholdPosterior, counts_grid
+from psyprobe.analysis.psychometric.search import search
+from psyprobe.analysis.psychometric.statuses import RateBounds, state_problem
 from psyprobe.errors import InputError
 
 TABLES = Path(__file__).parents[2] / "data" / "statistics"
@@ -58,13 +63,37 @@ def test_planted_staircases_have_intervals_that_end(number: int) -> None:
 
 @pytest.mark.parametrize("number", [0, 2])
 def test_the_likeliest_threshold_under_weak_priors_is_psignifit_s(number: int) -> None:
+    """All 18 within 0.01, where the table's bound is 0.03.
+
+    Of one curve a set, that all patterns were seen is not refuted. Its status says so, by which the
+    fit withholds the threshold; psignifit has no status.
+    """
     contrast, right, total, expected = planted(number)
     fit = fit_psychometric(
         contrast, right, total, guess=0.5, lapse="fit", method="map", interval=None
     )
-    apart = np.ravel(fit.log10_threshold) - expected["psignifit_threshold"]
-    # Two likelihoods have two maxima, and one curve has no threshold.
-    assert (np.abs(apart) < 0.03).sum() >= 16
+    assert (np.ravel(fit.status) == "censored_below").sum() == 1
+    curves = read_curves(contrast, right, total, ())
+    bounds = (RateBounds(0.5, 0.5), RateBounds(0.0, 0.1))
+    problem = state_problem(curves, "logistic", False, *bounds, 0.95, 0).search_problem
+    point = search(replace(problem, priors=stated_priors(None))).point
+    counts = problem.counts
+    threshold = np.ravel(counts.centre + counts.scale * point.threshold)
+    np.testing.assert_allclose(threshold, expected["psignifit_threshold"], atol=0.01)
+    shown = np.ravel(fit.log10_threshold)
+    has_threshold = np.isfinite(shown)
+    np.testing.assert_allclose(shown[has_threshold], threshold[has_threshold])
+
+
+def test_the_higher_of_two_maxima_is_taken() -> None:
+    """A staircase of two: by psignifit 4.3, the log posterior is 0.29 higher at the narrow one."""
+    contrast, right, total, expected = planted(2)
+    fit = fit_psychometric(
+        contrast, right, total, guess=0.5, lapse="fit", method="map", interval=None
+    )
+    narrow = expected.iloc[11]
+    widths = np.ravel(fit.log10_width)
+    assert widths[11] == pytest.approx(narrow["psignifit_width"], abs=0.001)
 
 
 def staircases(
