@@ -1,7 +1,7 @@
 """Ask classifiers which of 16 things is shown, over contrast; print tables and draw the figure.
 
     apt-get install tuxpaint-stamps-default sweethome3d-furniture
-    python benchmarks/photograph_results.py FOLDER [ROOT]     # 3 minutes on one thread
+    python benchmarks/photograph_results.py FOLDER [ROOT]     # 2 minutes of processor time
 
 The pictures of photographs.csv are read from two packages of Debian, installed or unpacked below
 ROOT with ``dpkg-deb -x``, set on grey in FOLDER, three of each category, and asked about by the page

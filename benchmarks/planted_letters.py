@@ -2,6 +2,7 @@
 
     python benchmarks/planted_letters.py [SEEDS] [PAGE ...]
     python benchmarks/planted_letters.py 4000 stopped_charts    # scores of charts whose reader stops
+    python benchmarks/planted_letters.py 40 stopped_sessions    # the same by sessions of people
     python benchmarks/planted_letters.py 20 similarity          # of 26 and of 10 letters
 
 The first rows are of observers that are told numbers in place of images, as in
@@ -26,6 +27,7 @@ from scipy import stats
 import psyprobe as pp
 from psyprobe.analysis import chat_csf
 from psyprobe.analysis.identification.channel import fit_channel
+from psyprobe.analysis.identification.charts import score_by_letter
 from psyprobe.analysis.identification.confusions import (
     ChoiceModel,
     Confusions,
@@ -33,9 +35,13 @@ from psyprobe.analysis.identification.confusions import (
     fit_choice_model,
 )
 from psyprobe.experiment import Experiment, load_experiment
+from psyprobe.observers.chat.protocol import Answer, Inquiry
+from psyprobe.observers.people.observer import PersonObserver
 
-sys.path.append(str(Path(__file__).parent.parent / "tests" / "questions"))
+for folder in ("questions", "people"):
+    sys.path.append(str(Path(__file__).parent.parent / "tests" / folder))
 from planted_pages import run_planted, weibull
+from seated import screen
 from test_planted_pages import THRESHOLDS
 
 Settings = dict[str, Any]
@@ -249,6 +255,60 @@ def print_charts(people: int) -> None:
         print(f"| {planted:g} | {' | '.join(cells)} |")
 
 
+def print_sessions(people: int) -> None:
+    """Print scores and thresholds of sessions of `pelli_robson` at a screen, which stop.
+
+    Of the same simulated people as in `print_charts`.
+    """
+    print(
+        "| log10 sensitivity | questions | score: bias | SD | fit: bias | SD | intervals |"
+    )
+    print("|---|---|---|---|---|---|---|")
+    for planted in (1.0, 1.5, 1.8):
+        rows = []
+        for seed in range(people):
+            random = np.random.default_rng([seed, 6])
+
+            def answer(
+                inquiry: Inquiry,
+                random: np.random.Generator = random,
+                planted: float = planted,
+            ) -> Answer:
+                assert inquiry.drawing is not None
+                (letter,) = inquiry.drawing["stimuli"]
+                strength = -letter["contrast"] * 10**planted
+                sees = random.random() < 0.98 * (1 - 0.5 ** (strength**3.5))
+                place = int(letter["letter"]) if sees else int(random.integers(10))
+                return Answer(
+                    inquiry.words[place], model="simulated", session={"session": "one"}
+                )
+
+            observer = PersonObserver("ANNA", "one", screen(), answer)
+            page = load_experiment("pelli_robson").with_settings({"asking.seed": seed})
+            result = pp.run(page, observer, store=None, progress=False)
+            csf = chat_csf(result)
+            value, low, high = (
+                float(np.log10(csf[f"mean_sensitivity{end}"].values.item()))
+                for end in ("", "_low", "_high")
+            )
+            score = score_by_letter(result)
+            rows.append(
+                [
+                    pp.analysis.trials(result).sizes["trial"],
+                    -(np.nan if score is None else score) - planted,
+                    value - planted,
+                    not (low > planted or high < planted),
+                ]
+            )
+        count, score_error, error, holds = np.array(rows, float).T
+        print(
+            f"| {planted:g} | {count.mean():.0f} | {np.nanmean(score_error):+.2f} | "
+            f"{np.nanstd(score_error):.2f} | {np.nanmean(error):+.2f} | {np.nanstd(error):.2f} | "
+            f"{holds.sum():.0f} of {people} |",
+            flush=True,
+        )
+
+
 def print_similarity(runs: int) -> None:
     """Print errors of similarities of planted observers, by the number of answers.
 
@@ -287,6 +347,9 @@ def main(seeds: int = 20, *names: str) -> None:
     """Print the bias, error and coverage of every page."""
     if names == ("stopped_charts",):
         print_charts(seeds)
+        return
+    if names == ("stopped_sessions",):
+        print_sessions(seeds)
         return
     if names == ("similarity",):
         print_similarity(seeds)

@@ -220,6 +220,9 @@ class Asking(Section):
     extra_body: JsonObject | None = None
     #: Questions with answers that go before each question.
     examples: tuple[ExampleTrial, ...] = ()
+    #: As on a chart, people are shown constant stimuli from the easiest on, until fewer answers at
+    #: a level are right; observers that are no people are shown all.
+    stop_below: Count | None = None
     #: Which levels are shown, in which order, and until when.
     design: Literal["constant", "ladder", "quest_plus", "quick_csf"] = "constant"
     #: Options of the design; see `psyprobe.probes.designs`.
@@ -259,6 +262,20 @@ class Asking(Section):
         )
         return {**values, "prompts": prompts}
 
+    @model_validator(mode="after")
+    def _check_stop(self) -> Asking:
+        """Check that a chart that stops has levels of its own, each asked often enough."""
+        least = self.stop_below
+        if least is not None and (
+            self.design != "constant" or least > self.repeats.text
+        ):
+            raise InputError(
+                f"asking.stop_below is {least} with the design {self.design!r} and "
+                f"{self.repeats.text} repeats; give at most the repeats of a level, and the design "
+                "'constant'"
+            )
+        return self
+
     def settings(self) -> JsonObject:
         """Return how questions are asked, but for the prompts, as JSON values.
 
@@ -271,6 +288,7 @@ class Asking(Section):
             "extra_body",
             "examples",
             "hold",
+            "stop_below",
         )
         unset = {name for name in rare if not getattr(self, name)}
         unset |= {"axis"} if self.axis == "contrast" else set()

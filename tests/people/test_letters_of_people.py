@@ -3,6 +3,7 @@ back, by numbers and by what a browser draws."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,11 @@ from seated import screen
 from simulated_person import SCREEN, SimulatedPerson
 
 import psyprobe as pp
-from psyprobe.errors import InputError
+from psyprobe.analysis import trials
+from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import load_experiment
 from psyprobe.light.display import Display
+from psyprobe.observers.chat.protocol import Answer, Inquiry
 from psyprobe.observers.human_screen import Screen
 from psyprobe.observers.people.keys import label_keys
 from psyprobe.observers.people.observer import PersonObserver
@@ -73,6 +76,78 @@ def test_sessions_at_two_distances_are_one_result() -> None:
     (merged,) = merge_results(results)
     assert abs(logmar_of(merged) + 0.1) < 0.06
     assert "ppd" not in merged.attrs
+
+
+def reads_down_to(
+    contrast: float, patience: int, asked: list[float]
+) -> Callable[[Inquiry], Answer]:
+    """Somebody who names all that is as strong, nothing fainter, and leaves after so many."""
+
+    def answer_inquiry(inquiry: Inquiry) -> Answer:
+        if len(asked) == patience:
+            raise PsyprobeError("gone for lunch")
+        assert inquiry.drawing is not None
+        (stimulus,) = inquiry.drawing["stimuli"]
+        asked.append(-stimulus["contrast"])
+        place = int(stimulus["letter"]) + (asked[-1] < contrast)
+        return Answer(
+            inquiry.words[place % 10], model="a person", session={"session": "first"}
+        )
+
+    return answer_inquiry
+
+
+def test_a_chart_ends_for_people_where_they_miss_a_triplet(tmp_path: Path) -> None:
+    asked: list[float] = []
+
+    def run(patience: int) -> Any:
+        answer = reads_down_to(0.05, patience, asked)
+        observer = PersonObserver("ANNA", "first", screen(), answer)
+        store = tmp_path / "runs.sqlite"
+        return pp.run("pelli_robson", observer, store=store, progress=False)
+
+    with pytest.raises(PsyprobeError, match="lunch"):
+        run(7)
+    result = run(-1)
+    # Nine triplets are right, the tenth is not, and no question is asked twice.
+    assert len(asked) == 30 and sorted(asked, reverse=True) == asked
+    # Ink is as dark as the screen allows.
+    assert asked[0] == pytest.approx(0.998, abs=1e-4) and asked[-1] == pytest.approx(
+        0.0447
+    )
+    assert trials(result).sizes["trial"] == 30
+    score: Any = pp.score(result)
+    assert -score.chart == pytest.approx(0.05 * (27 - 3), abs=2e-3)
+    (point,) = score.pooled.curve
+    assert 0.0447 < 1 / point.sensitivity < 0.0631
+    observer = PersonObserver("BERT", "first", screen())
+    assert "up to 48 questions" in str(pp.plan("pelli_robson", observer))
+
+
+def test_letters_fade_at_the_page_of_a_person(tmp_path: Path) -> None:
+    served = visit(tmp_path / "runs.sqlite", "pelli_robson")
+    with PersonServer(served) as server:
+        person = SimulatedPerson(server.address)
+        assert person.send("open")["task"] == "faint_letters"
+        state = person.begin()
+        assert state["total"] == 48
+        while state["phase"] != "done":
+            if state["phase"] == "trial":
+                # One letter is right at most once of three.
+                answer = {**person.account_of_frames(state), "choice": "C"}
+                state = person.send("answer", **answer)
+            else:
+                state = person.send("state")
+    assert state["count"] % 3 == 0 and state["count"] < 48
+    assert state["chart"] is None and state["offset"] > 0
+
+
+def test_a_stop_needs_levels_that_are_asked_often_enough() -> None:
+    page = load_experiment("pelli_robson")
+    with pytest.raises(InputError, match="stop_below is 4 with the design 'constant'"):
+        page.with_settings({"asking.stop_below": 4})
+    with pytest.raises(InputError, match="design 'quest_plus'"):
+        page.with_settings({"asking.design": "quest_plus"})
 
 
 def test_what_a_screen_cannot_show_is_refused() -> None:

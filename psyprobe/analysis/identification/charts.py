@@ -31,7 +31,7 @@ def score_by_letter(result: xr.Dataset) -> float | None:
     The score is log10 of the stimulus axis. With lines from 1.0 logMAR down in steps of 0.1 and
     five letters a line it is, as logMAR, 1.1 - 0.02 n of n right letters; with triplets that fade
     by 0.15 log10 from contrast 1 on it is -0.05 (n - 3), which is log10 sensitivity without the
-    sign. Letters that are named by guessing count.
+    sign. Letters that are named by guessing count; those below a stop (`stop_below`) do not.
 
     Parameters
     ----------
@@ -54,7 +54,13 @@ def score_by_letter(result: xr.Dataset) -> float | None:
     easiness = np.log10(table[stimulus_axis_of(result).name].values[answered])
     lines, line_of_trial = np.unique(easiness.round(9), return_inverse=True)
     steps = np.diff(lines)
-    if len(lines) < _FEWEST_LINES or np.ptp(steps) > _UNEVEN * steps.mean():
+    stops = "stop_below" in asking
+    fewest_lines = 2 if stops else _FEWEST_LINES
+    if len(lines) < fewest_lines or np.ptp(steps) > _UNEVEN * steps.mean():
         return None
-    shares = np.bincount(line_of_trial, right[answered]) / np.bincount(line_of_trial)
+    counts = np.bincount(line_of_trial)
+    # A line that one of several sessions did not reach has no right answer there.
+    shares = np.bincount(line_of_trial, right[answered]) / (
+        counts.max() if stops else counts
+    )
     return float(lines[-1] + steps.mean() * (1 - shares.sum()))

@@ -59,6 +59,14 @@ function acuityResult({ acuity, count, shift, smallest, inattentive }) {
   }
   at("told").textContent = fill(TEXT.toldAcuity, { COUNT: count, SHIFT: shift });
 }
+function letterResult({ sensitivity, chart, count, offset, inattentive }) {
+  show("result");
+  at("inattentive").hidden = !inattentive;
+  const [VALUE, LOW, HIGH] = sensitivity ? sensitivity.map(signed) : [];
+  at("acuity").textContent = sensitivity ? fill(TEXT.sensitivity, { VALUE, LOW, HIGH }) : TEXT.noAcuity;
+  if (chart !== null) at("acuity").textContent += fill(TEXT.chart, { SCORE: signed(chart) });
+  at("told").textContent = fill(TEXT.toldFaint, { COUNT: count, OFFSET: offset });
+}
 function result({ curve, people, count, offset, shift, light, said_yes, inattentive }) {
   show("result");
   const NS = "http://www.w3.org/2000/svg", W = 600, H = 380, svg = document.createElementNS(NS, "svg");
@@ -130,7 +138,7 @@ async function seePatterns(state) {
     state = await send("begin", { consent: true, practice, browser: browserName() });
   } else if (state.phase !== "done") { show("ready"); await pressed("start"); await refresh(); state = await send("state"); }
   const end = await trials(state);
-  if (end.phase === "done") ("acuity" in end ? acuityResult : result)(end);
+  if (end.phase === "done") ("acuity" in end ? acuityResult : "sensitivity" in end ? letterResult : result)(end);
   return end;
 }
 function goesOn(text, values) { at("again").hidden = false; at("again").textContent = fill(text, values); }

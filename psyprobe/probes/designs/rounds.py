@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -24,22 +24,19 @@ from psyprobe.stimulus.parameters import log_spaced, power_of_ten
 
 
 class Rounds(PosteriorDesign[ThresholdPosterior]):
-    """A design of one round of levels, or of two, the second made from the responses to the
-    first.
-    """
+    """A design of rounds of levels, each made when all before it are answered."""
 
     def __init__(
         self,
         offered: DesignLevels,
         chance: float | None,
         function: Function,
-        first: list[Level],
-        second: Callable[[], list[Level]] | None = None,
+        rounds: Iterator[list[Level]],
     ) -> None:
         super().__init__(offered.values)
         self._grid = default_grid(offered.contrasts, chance, function)
-        self._remaining = first
-        self._second = second
+        self._rounds = rounds
+        self._remaining: list[Level] = []
 
     @cached_property
     def posterior(self) -> ThresholdPosterior:  # type: ignore[override]
@@ -49,9 +46,9 @@ class Rounds(PosteriorDesign[ThresholdPosterior]):
     def ask(self, n: int = 1) -> list[Level]:
         """Choose up to `n` of the remaining levels.
 
-        Between the rounds there are none until all of the first is answered.
+        Between rounds there are none until all of the last is answered.
         """
-        self._begin_second()
+        self._begin_round()
         levels = self._remaining[:n]
         self._remaining = self._remaining[n:]
         self._pending += levels
@@ -60,23 +57,59 @@ class Rounds(PosteriorDesign[ThresholdPosterior]):
     @property
     def finished(self) -> bool:
         """Tell whether every level of every round has been answered."""
-        return self._second is None and not self._remaining and not self._pending
+        self._begin_round()
+        return not self._remaining and not self._pending
 
     def _take(self, level: Level) -> None:
         """Remove a level from those to be answered, refusing one that is not among them."""
         if level not in self._pending:
-            self._begin_second()
+            self._begin_round()
             if level not in self._remaining:
                 raise InputError(
                     f"{level} is not among the levels of this design that are still to be answered"
                 )
             self._remaining.remove(level)
 
-    def _begin_second(self) -> None:
-        """Choose the levels of the second round once the first is answered."""
-        if self._second and not self._remaining and not self._pending:
-            self._remaining = self._second()
-            self._second = None
+    def _begin_round(self) -> None:
+        """Choose the levels of the next round once all before it are answered."""
+        if not self._remaining and not self._pending:
+            self._remaining = next(self._rounds, [])
+
+
+class Lines(Rounds):
+    """A design that goes down the levels, as down a chart, until too few answers are right."""
+
+    def __init__(
+        self,
+        offered: DesignLevels,
+        chance: float | None,
+        function: Function,
+        repeats: int,
+        stop_below: int,
+    ) -> None:
+        super().__init__(offered, chance, function, self._lines(offered))
+        self._repeats = repeats
+        self._stop_below = stop_below
+        self._right = 0.0
+
+    def tell(
+        self,
+        level: Level,
+        response: float | Sequence[float] | None,
+        delivered: float | None = None,
+    ) -> None:
+        """Update the posterior, and count the right answers of the line."""
+        super().tell(level, response, delivered)
+        self._right += 0.0 if response is None else float(np.mean(response))
+
+    def _lines(self, offered: DesignLevels) -> Iterator[list[Level]]:
+        """Iterate over lines of one level, the easiest first."""
+        for value in offered.values:
+            for contrast in reversed(offered.contrasts):
+                self._right = 0.0
+                yield _combine([value], [contrast], self._repeats)
+                if self._right < self._stop_below:
+                    break
 
 
 def constant(
@@ -88,10 +121,11 @@ def constant(
     chance: float | None = None,
     function: Function = "logistic",
     seed: int = 0,
+    stop_below: int | None = None,
 ) -> Rounds:
     """Build a design that shows every contrast at every value equally often, in random order.
 
-    This is the method of constant stimuli.
+    This is the method of constant stimuli; with `stop_below` it is that of charts.
 
     Parameters
     ----------
@@ -111,11 +145,15 @@ def constant(
         Form of the psychometric function in `estimate`.
     seed : int
         Of the order.
+    stop_below : int, optional
+        Contrasts go from the highest down, and end at one of which fewer answers are right; with a
+        forced choice only.
 
     Raises
     ------
     InputError
-        If `repeats` is below 1, or values, contrasts or the share of catch trials are not usable.
+        If `repeats` is below 1, `stop_below` is above it or given without `chance`, or values,
+        contrasts or the share of catch trials are not usable.
 
     Examples
     --------
@@ -131,8 +169,15 @@ def constant(
     offered = check_levels(values, contrasts, catch, chance)
     if repeats < 1:
         raise InputError(f"repeats is {repeats}; give a whole number of at least 1")
+    if stop_below is not None:
+        if chance is None or not 1 <= stop_below <= repeats:
+            raise InputError(
+                f"stop_below is {stop_below} with {repeats} repeats; give 1 to {repeats}, where "
+                "one answer is right (not yes or no)"
+            )
+        return Lines(offered, chance, function, repeats, stop_below)
     levels = _combine(offered.values, offered.contrasts, repeats)
-    return Rounds(offered, chance, function, _shuffle(levels, offered, seed))
+    return Rounds(offered, chance, function, iter([_shuffle(levels, offered, seed)]))
 
 
 def ladder(
@@ -208,8 +253,12 @@ def ladder(
             levels += _combine([value], contrasts, repeats)
         return _shuffle(levels, offered, [seed, 2])
 
-    first = _shuffle(levels, offered, [seed, 1])
-    design = Rounds(offered, chance, function, first, make_second if fine else None)
+    def rounds() -> Iterator[list[Level]]:
+        yield _shuffle(levels, offered, [seed, 1])
+        if fine:
+            yield make_second()
+
+    design = Rounds(offered, chance, function, rounds())
     return design
 
 

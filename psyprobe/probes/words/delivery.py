@@ -531,7 +531,7 @@ class Scene:
     label_parameter: str = "orientation"
     #: Distances up to which parameters vary at random about their values, by name.
     jitter: tuple[tuple[str, float], ...] = ()
-    #: Contrast than which none is darker, where the level is contrast: black of a person's screen.
+    #: Contrast than which none is darker, where ink varies: black of a person's screen.
     darkest: float = -math.inf
 
     @property
@@ -557,6 +557,8 @@ class Scene:
     def axis_level(self, contrast: float) -> dict[str, float]:
         """Return the parameter, by name, that a value on the stimulus axis sets."""
         level = 1 / contrast if self.reciprocal else self.sign * contrast
+        if self.axis_parameter == "contrast":
+            level = max(level, self.darkest)
         return {self.axis_parameter: level}
 
     def plan_trial(

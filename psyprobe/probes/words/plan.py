@@ -89,6 +89,8 @@ class WordsPlan(Recorded):
     ppd: float
     #: Frames of a clip, each an image of a question; 1 for stills.
     frames: int
+    #: Whether a person who answers too few right is asked no more.
+    may_stop: bool = False
     #: Images on which the decision stages of an encoder are trained before the first question, and
     #: seconds that it takes.
     training_images: int = 0
@@ -133,7 +135,8 @@ class WordsPlan(Recorded):
         height, width = self.size
         items = "images" if self.frames == 1 else f"clips of {self.frames} frames"
         lines = [
-            f"{self.experiment} with {self.observer}: {self.questions:,} questions in "
+            f"{self.experiment} with {self.observer}: {'up to ' * self.may_stop}"
+            f"{self.questions:,} questions in "
             f"{self.prompts} wording{'s' * (self.prompts != 1)} about {self.images:,} distinct "
             f"{items} of {height} x {width} px at {self.ppd:.4g} ppd ({height / self.ppd:.3g} x "
             f"{width / self.ppd:.3g} deg); {self.answered:,} are answered.",
@@ -222,6 +225,7 @@ def words_plan(schedule: WordsSchedule, store: Store, *, timed: bool) -> WordsPl
         size=schedule.scene.spec.shape,
         ppd=schedule.scene.spec.ppd,
         frames=schedule.scene.spec.frames,
+        may_stop=schedule.asking.stop_below is not None,
         training_images=training_images,
         training_seconds=training_seconds,
     )
@@ -273,7 +277,8 @@ def _remarks(schedule: WordsSchedule, sample_size: int, levels: int) -> Iterator
             f"a question shows {scene.images} frames, and no prompt tells how many come "
             "in a second; {frames}, {fps} and {seconds} in a prompt stand for the clip's"
         )
-    if scene.delivery.bits is not None and scene.delivery.dither != "none":
+    sends_codes = scene.delivery.bits is not None and scene.delivery.format != "page"
+    if sends_codes and scene.delivery.dither != "none":
         value = schedule.values[0]
         (image, *_), _ = scene.draw(scene.plan_trial(value, 0.0, 0, 0), np.asarray)
         noise = 255 * float(np.std(image))

@@ -290,12 +290,12 @@ class PromptVariant:
             None if asking.readout == "auto" else asking.readout
         )
         repeats = asking.repeats
+        # People give no probabilities.
+        is_text = self.readout == "text" or asking.stop_below is not None
         self._remaining_repeats = (
-            repeats.text - repeats.p_yes if self.readout is None else 0
+            repeats.text - repeats.p_yes if self.readout is None and not is_text else 0
         )
-        self._design = self._build_design(
-            repeats.text if self.readout == "text" else repeats.p_yes
-        )
+        self._design = self._build_design(repeats.text if is_text else repeats.p_yes)
         self._pilot: list[Read] = []
         settings = {
             "top_p": asking.top_p,
@@ -339,6 +339,7 @@ class PromptVariant:
         arguments: JsonObject = {}
         if asking.design == "constant":
             arguments["repeats"] = repeats
+            arguments["stop_below"] = asking.stop_below
         options = [
             parameter
             for parameter in inspect.signature(make).parameters

@@ -135,6 +135,8 @@ class WordsSchedule(ExperimentSchedule):
             # A stage knows its task from the probe, and reads no prompt.
             update = {"readout": "text", "prompts": self.asking.prompts[:1]}
             self.asking = self.asking.model_copy(update=update)
+        if not isinstance(observer, SeatedObserver):
+            self.asking = self.asking.model_copy(update={"stop_below": None})
         self._check_observer()
         fixed_levels = self.asking.hold
         self._native = experiment.spec(
@@ -312,7 +314,7 @@ class WordsSchedule(ExperimentSchedule):
             yield from self._ask(
                 [trial for trial in trials if trial not in pilot_trials]
             )
-            if self.asking.design != "constant":
+            if self.asking.design != "constant" or self.asking.stop_below:
                 for trial in trials:
                     self._tell_design(trial)
 
@@ -429,7 +431,8 @@ class WordsSchedule(ExperimentSchedule):
             # The same degrees, on the person's calibrated screen.
             spec = screen.drawn(spec, with_levels(spec, **strongest))
             display = screen.display
-            if self.level == "contrast":
+            is_ink = self._levels.parameter == "contrast" and self._levels.sign < 0
+            if is_ink or self.level == "contrast":
                 darkest = float(spec.value("contrast"))
             delivery = Delivery(bits=8, dither=screen.dither, format="page")
         else:

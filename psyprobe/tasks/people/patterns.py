@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from psyprobe.analysis.identification.charts import score_by_letter
 from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.analysis.words.trial_table import trial_count
 from psyprobe.errors import InputError
@@ -53,13 +54,13 @@ _PRACTICE = 2_000_000
 
 
 class PatternSession(ParticipantSession):
-    """A session that calibrates a screen, practises, and asks of contrasts or sizes of letters.
+    """A session that calibrates a screen, practises, and asks of stripes or letters.
 
     Parameters
     ----------
     experiment : Experiment
-        Its probe is one of `PATTERN_PROBES`; it varies frequency and contrast, or the size of
-        letters.
+        Its probe is one of `PATTERN_PROBES`; it varies frequency and contrast, the size of
+        letters, or the contrast of letters of one size.
     person, store
         As for `ParticipantSession`.
     display : Display, optional
@@ -84,14 +85,23 @@ class PatternSession(ParticipantSession):
     ) -> None:
         self._probe = cast(WordsProbe, load_probe(experiment.probe)).on_page(experiment)
         self._levels = axis_levels(experiment, self._probe.period)
-        axis = "letter_size" if self._probe.labels else "contrast"
-        if self._levels.axis.name != axis or (
-            axis == "contrast" and self._levels.level != "frequency"
-        ):
+        axis = self._levels.axis.name
+        #: Whether letters of one size fade.
+        self._fades = (
+            bool(self._probe.labels)
+            and axis == "contrast"
+            and len(self._levels.level_values) == 1
+        )
+        if self._probe.labels:
+            is_drawn = axis == "letter_size" or self._fades
+        else:
+            is_drawn = axis == "contrast" and self._levels.level == "frequency"
+        if not is_drawn:
             raise InputError(
                 f"{experiment.name} varies {self._levels.level} and {self._levels.axis.name}, and "
-                "the page for people shows a curve over frequency or an acuity; give [levels] "
-                "frequency and contrast, or labels to name and logmar"
+                "the page for people shows a curve over frequency, or how small or faint a "
+                "letter is named; give [levels] frequency and contrast, or labels to name and "
+                "logmar, or contrast at one size"
             )
         prompt_count = len(require_asking(experiment).prompts)
         if prompt_count > 1:
@@ -124,7 +134,7 @@ class PatternSession(ParticipantSession):
             }
         return {
             **super().facts(),
-            "task": self._probe.name,
+            "task": "faint_letters" if self._fades else self._probe.name,
             "words": self._words,
             "keys": self._keys(),
             "question": fill_prompt(
@@ -231,9 +241,11 @@ class PatternSession(ParticipantSession):
     def _clear_answer(self, stimuli: Sequence[JsonMapping]) -> str | None:
         """Return the right answer where the highest level is shown; None elsewhere."""
         targets = [target_of(stimulus) for stimulus in stimuli]
-        levels = [target.get(self._levels.parameter, 0.0) for target in targets]
+        parameter = self._levels.parameter
+        levels = [abs(target.get(parameter, 0.0)) for target in targets]
         place = int(np.argmax(levels))
-        if levels[place] < 0.999 * self._levels.values[-1]:
+        # Ink is no darker than the screen's black.
+        if levels[place] < 0.99 * self._levels.values[-1]:
             return None
         if self._probe.orientations:
             value = float(targets[0][self._probe.parameter])
@@ -269,6 +281,15 @@ class PatternSession(ParticipantSession):
         assert (
             self._screen is not None and self._presenter is not None
         )  # there is a result
+        if self._fades:
+            score = score_by_letter(result)
+            return {
+                "sensitivity": _log_sensitivity(result),
+                "chart": None if score is None else round(-score, 2),
+                "count": trial_count(result),
+                "offset": round(self._screen.offset, 2),
+                "inattentive": self._presenter.inattentive,
+            }
         if self._probe.labels:
             return {
                 "acuity": _acuity(result),
@@ -298,16 +319,25 @@ def _logmar(letter_size: float) -> float:
     return math.log10(12 * letter_size)
 
 
-def _acuity(result: xarray.Dataset) -> list[float] | None:
-    """Return the logMAR at threshold and its interval; None without a threshold."""
+def _log_sensitivity(result: xarray.Dataset) -> list[float] | None:
+    """Return log10 sensitivity at threshold and its interval; None without a threshold."""
     csf = chat_csf(result)
     ends = [
-        float(csf[f"mean_sensitivity{end}"].values[0]) for end in ("", "_high", "_low")
+        float(csf[f"mean_sensitivity{end}"].values[0]) for end in ("", "_low", "_high")
     ]
     if not math.isfinite(ends[0]) or not ends[0]:
         return None
-    # An end that is open lies beyond all sizes.
-    return [_logmar(1 / min(max(end, 1e-6), 1e6)) for end in ends]
+    # An end that is open lies beyond all levels.
+    return [math.log10(min(max(end, 1e-6), 1e6)) for end in ends]
+
+
+def _acuity(result: xarray.Dataset) -> list[float] | None:
+    """Return the logMAR at threshold and its interval; None without a threshold."""
+    ends = _log_sensitivity(result)
+    if ends is None:
+        return None
+    value, low, high = ends
+    return [_logmar(10**-end) for end in (value, high, low)]
 
 
 def _false_alarm_percent(result: xarray.Dataset) -> int | None:

@@ -267,6 +267,24 @@ def test_whatever_is_said_estimates_are_finite_and_ordered(
     assert (estimate.low < estimate.high).all()
 
 
+def test_a_chart_goes_down_to_a_line_with_too_few_right() -> None:
+    design = constant([4], [0.01, 0.1, 1.0], repeats=3, chance=0.1, stop_below=2)
+    asked = []
+    for answers in ((1, 1, 1), (0, 0, 1)):
+        line = design.ask(100)
+        assert design.ask(100) == [] and not design.finished
+        asked += [level.contrast for level in line]
+        for level, right in zip(line, answers, strict=True):
+            design.tell(level, right)
+    assert asked == [1.0] * 3 + [0.1] * 3
+    assert design.finished and design.ask() == []
+    for wrong in (0, 4):
+        with pytest.raises(InputError, match=f"stop_below is {wrong} with 3 repeats"):
+            constant([4], [0.1, 1.0], repeats=3, chance=0.1, stop_below=wrong)
+    with pytest.raises(InputError, match="not yes or no"):
+        constant([4], [0.1, 1.0], repeats=3, stop_below=2)
+
+
 def test_the_ladder_waits_between_its_rounds_and_closes_in() -> None:
     design = ladder([4.0], CONTRASTS, coarse=5, fine=4)
     first = design.ask(100)
