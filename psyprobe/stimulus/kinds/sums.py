@@ -251,12 +251,15 @@ class Sum(Specification):
             if not grey:
                 cones = backend.array(part.cone_contrast[:, None, None])
                 change = change[..., None, :, :] * cones
-            total = change if total is None else total + change
+            if total is None or total.shape != change.shape:
+                total = change if total is None else total + change
+            else:
+                # In place, since memory for a batch takes longer to get than to fill.
+                total += change
         target = self.parts[0]
         level = np.asarray(target.luminance)[..., None, None]
         luminance = backend.array(level)
         if grey:
-            # In place, since memory for a batch takes longer to get than to fill.
             total += 1
             if level.size == 1:
                 total *= luminance
