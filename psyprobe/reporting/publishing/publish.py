@@ -147,8 +147,12 @@ def publish(
                     published, answers = with_codes(records, copy, codes)
                 else:
                     published, answers = records, copy
-                path, files = _build_files(published, answers, terms, licence)
-                present = _write(root, page, path, files)
+                run, unpacked = describe_run(published, answers, terms, licence)
+                path = "/".join(("results", *run_path(run)))
+                present = (root / path).exists()
+                if not present:
+                    files = _build_files(published, answers, run, unpacked)
+                    _write(root, page, path, files)
                 outcomes.append(Published(*names, path, present))
             except PsyprobeError as error:
                 outcomes.append(Published(*names, reason=str(error)))
@@ -293,22 +297,23 @@ def refuse_random_weights(record: RunRecord, terms: Terms) -> None:
 
 
 def _build_files(
-    records: Sequence[RunRecord], copy: RecordingStore, terms: Terms, licence: str
-) -> tuple[str, dict[str, bytes]]:
-    """Build the path and the four files of a run, scored from what the files hold."""
-    run, unpacked = describe_run(records, copy, terms, licence)
+    records: Sequence[RunRecord],
+    copy: RecordingStore,
+    run: JsonMapping,
+    unpacked: bytes,
+) -> dict[str, bytes]:
+    """Build the four files of a run, scored from what the files hold."""
     text = records[0].experiment_toml
     with RecordingStore() as alone:
         loaded = load_run(run, text, unpacked, alone)
         alone.add_contents(item_contents(records, copy))
         scores = score_records(run, loaded, alone)
-    files = {
+    return {
         RUN_FILE: json_text(run).encode(),
         PAGE_FILE: text.encode(),
         ANSWERS_FILE: pack(unpacked),
         SCORES_FILE: scores_text(scores).encode(),
     }
-    return "/".join(("results", *run_path(run))), files
 
 
 def describe_run(
