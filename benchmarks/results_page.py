@@ -1,11 +1,11 @@
 """Runs, tables, figures and scores of docs/results.md and of benchmarks/README.md.
 
     python benchmarks/results_page.py run STORE OBSERVER ...  # the nine tests, and pixels per degree
-    python benchmarks/results_page.py page STORE ...
+    python benchmarks/results_page.py page STORE|REGISTRY ...
 
 Tables are written into these pages between the comments that name them, figures into docs/images,
 in 256 colours, since contour plots in true colour are three times as large, and every score with
-the digests of its page and its observer into docs/results.csv. Tests that the stores lack stay as
+the digests of its page and its observer into docs/results.csv. Tests that the sources lack stay as
 they stand. The words of the page are written by hand.
 """
 
@@ -100,9 +100,9 @@ def runs_of(observer: str) -> Iterator[pp.Experiment]:
             yield page.with_settings({"stimulus.parameters.ppd": ppd, **SHARED_RANGE})
 
 
-def write_page(stores: Sequence[str]) -> None:
+def write_page(sources: Sequence[str]) -> None:
     """Write the tables, figures and scores of finished runs."""
-    results, over_ppd = results_of(stores)
+    results, over_ppd = results_of(sources)
     scores = {place: score_layers(result)[0] for place, result in results.items()}
     pages = {path: path.read_text(encoding="utf-8") for path in PAGES}
     for name, table in tables(results, scores, over_ppd):
@@ -174,12 +174,12 @@ def split_board(text: str) -> tuple[str, str]:
     )
 
 
-def results_of(stores: Sequence[str]) -> tuple[PerTest, list[xr.Dataset]]:
+def results_of(sources: Sequence[str]) -> tuple[PerTest, list[xr.Dataset]]:
     """Load results by test and observer, in the order of the page, and those over pixels per
     degree; of several results that with the most responses."""
     results: dict[tuple[str, str], Any] = {}
     over_ppd = []
-    for result in (result for store in stores for result in load_results(store)):
+    for result in (result for source in sources for result in load_results(source)):
         place = result.attrs["experiment"], result.attrs["observer"]
         if "stimulus.parameters.ppd" in page_of_result(result).get("changed", {}):
             over_ppd.append(result)
