@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.interpolate import RegularGridInterpolator
 
 from psyprobe.analysis.alignment import alignment_score
 from psyprobe.analysis.comparison.references import (
@@ -210,3 +211,19 @@ def test_the_interval_over_studies_holds_a_planted_curve(
     for part, value in percent.items():
         low, high = (88, 100) if part.endswith("height") else (93, 98)
         assert low <= value <= high, part
+
+
+def test_a_level_grid_is_read_as_scipy_reads_it() -> None:
+    random = np.random.default_rng(1)
+    for levels, contrasts in ((2, 2), (7, 3), (5, 12)):
+        level = np.sort(random.uniform(0.1, 30, levels))
+        contrast = np.sort(random.uniform(0.001, 1, contrasts))
+        response = random.uniform(0.1, 1, (levels, contrasts))
+        at = np.concatenate([level, random.uniform(level[0], level[-1], 9)])
+        amounts = random.uniform(contrast[0], contrast[-1], (len(at), 5))
+        amounts[:, [0, -1]] = contrast[[0, -1]]
+        read = LevelGrid(level, contrast, response).read(at, amounts)
+        axes = np.log(level), np.log(contrast)
+        places = np.broadcast_arrays(np.log(at)[:, None], np.log(amounts))
+        expected = RegularGridInterpolator(axes, np.log(response))(np.stack(places, -1))
+        np.testing.assert_allclose(read, np.exp(expected), rtol=1e-12)
