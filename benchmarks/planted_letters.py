@@ -3,6 +3,7 @@
     python benchmarks/planted_letters.py [SEEDS] [PAGE ...]
     python benchmarks/planted_letters.py 4000 stopped_charts    # scores of charts whose reader stops
     python benchmarks/planted_letters.py 40 stopped_sessions    # the same by sessions of people
+    python benchmarks/planted_letters.py 20 joint_channel       # the channel, of two densities too
     python benchmarks/planted_letters.py 20 similarity          # of 26 and of 10 letters
 
 The first rows are of observers that are told numbers in place of images, as in
@@ -211,11 +212,28 @@ def channel_row(
     return settings, truths, by_template(weights, own)
 
 
+def by_normal(truths: Truths) -> Callable[[Experiment, int], Any]:
+    """Build what has a page answered by numbers as a template among two letters answers it."""
+
+    def run(experiment: Experiment, seed: int) -> Any:
+        return run_planted(
+            experiment,
+            lambda value, x: float(
+                2 * stats.norm.cdf(stats.norm.ppf(0.75) * x / truths[value]) - 1
+            ),
+            pytest.MonkeyPatch(),
+            lapse=0.0,
+            seed=seed,
+        )
+
+    return run
+
+
 def channel_of(
-    truths: Truths, thresholds: npt.NDArray[np.float64]
+    bands: npt.ArrayLike, thresholds: npt.ArrayLike, density: npt.ArrayLike = 1.0
 ) -> tuple[float, float]:
     """Fit a channel to thresholds in bands: log2 of its peak, cycles a letter; and its width."""
-    channel = fit_channel(sorted(truths), thresholds)
+    channel = fit_channel(bands, thresholds, density=density)
     if channel is None:
         return np.nan, np.nan
     return float(np.log2(channel.peak * LETTER)), channel.width
@@ -309,6 +327,43 @@ def print_sessions(people: int) -> None:
         )
 
 
+def print_joint_channels(runs: int) -> None:
+    """Print errors of channels fitted to each density, and to both.
+
+    Thresholds are those of the filter of pixels, and answers are drawn by numbers.
+    """
+    print(
+        "| fitted to | channels of | peak: bias | RMSE, octaves | width: bias | RMSE |"
+    )
+    print("|---|---|---|---|---|---|")
+    rows = [channel_row(density) for density in DENSITIES]
+    bands = sorted(rows[0][1])
+    planted = [[truths[band] for band in bands] for _, truths, _ in rows]
+    density = np.array(DENSITIES)[:, None]
+    thresholds = np.empty((runs, len(rows), len(bands)))
+    for seed in range(runs):
+        for place, (settings, truths, _) in enumerate(rows):
+            page = load_experiment("letter_channel").with_settings(
+                {**settings, "asking.seed": seed}
+            )
+            csf = chat_csf(by_normal(truths)(page, seed))
+            thresholds[seed, place] = csf["threshold"].values.ravel()
+    for name, part in (
+        ("faint", slice(0, 1)),
+        ("dense", slice(1, 2)),
+        ("both", slice(2)),
+    ):
+        truth = channel_of(bands, np.array(planted)[part], density[part])
+        channels = [channel_of(bands, each[part], density[part]) for each in thresholds]
+        off = np.array(channels) - truth
+        count = int(np.isfinite(off[:, 0]).sum())
+        cells = [
+            f"{np.nanmean(error):+.2f} | {np.sqrt(np.nanmean(error**2)):.2f}"
+            for error in off.T
+        ]
+        print(f"| {name} | {count} of {runs} | {' | '.join(cells)} |", flush=True)
+
+
 def print_similarity(runs: int) -> None:
     """Print errors of similarities of planted observers, by the number of answers.
 
@@ -348,6 +403,9 @@ def main(seeds: int = 20, *names: str) -> None:
     if names == ("stopped_charts",):
         print_charts(seeds)
         return
+    if names == ("joint_channel",):
+        print_joint_channels(seeds)
+        return
     if names == ("stopped_sessions",):
         print_sessions(seeds)
         return
@@ -373,7 +431,7 @@ def main(seeds: int = 20, *names: str) -> None:
             )
             errors += np.log10(threshold / truth).tolist()
             if name == "letter_channel":
-                channels.append(channel_of(truths, threshold))
+                channels.append(channel_of(sorted(truths), threshold))
             # An open end is no bound.
             above = np.isnan(low) | (low <= truth)
             below = np.isnan(high) | (truth <= high)
@@ -387,7 +445,7 @@ def main(seeds: int = 20, *names: str) -> None:
             flush=True,
         )
         if channels:
-            (peak, width) = channel_of(truths, truth)
+            (peak, width) = channel_of(sorted(truths), truth)
             off = np.array(channels) - (peak, width)
             print(
                 f"{observer}: peak planted at {2**peak:.2f} cycles a letter, width {width:.2f} "

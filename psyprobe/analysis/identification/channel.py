@@ -38,12 +38,17 @@ class Channel:
 
 
 def fit_channel(
-    frequency: ArrayLike, threshold: ArrayLike, *, confidence: float = 0.95
+    frequency: ArrayLike,
+    threshold: ArrayLike,
+    *,
+    density: ArrayLike = 1.0,
+    confidence: float = 0.95,
 ) -> Channel | None:
-    """Fit a channel to threshold contrasts in bands of noise of one density.
+    """Fit a channel to threshold contrasts in bands of noise, of one density or of several.
 
     The squared threshold is that without noise, which is fitted too, and what the noise adds in
-    proportion to the channel's gain at the band.
+    proportion to its density and to the channel's gain at the band. In noise that hardly raises
+    thresholds, a width is known only with those in denser noise beside them.
 
     Parameters
     ----------
@@ -51,6 +56,8 @@ def fit_channel(
         Centres of the bands, cpd.
     threshold : array_like of float
         Threshold contrasts, NaN where there is none.
+    density : array_like of float, optional
+        Of the noise at each threshold, in any unit.
     confidence : float, optional
         Of the interval, from the scatter about the fit.
 
@@ -67,25 +74,37 @@ def fit_channel(
     >>> channel = fit_channel(bands, np.sqrt(1e-4 + 1e-3 * gain))
     >>> round(channel.peak, 3), round(channel.width, 3)
     (6.0, 1.5)
+
+    One channel of two densities:
+
+    >>> density = np.array([[1.25e-6], [5e-6]])
+    >>> channel = fit_channel(bands, np.sqrt(1e-4 + 800 * density * gain), density=density)
+    >>> round(channel.peak, 3), round(channel.width, 3)
+    (6.0, 1.5)
     """
     from scipy import optimize
 
-    contrast = np.asarray(threshold, float)
+    contrast, band, noise = np.broadcast_arrays(
+        np.asarray(threshold, float),
+        np.asarray(frequency, float),
+        np.asarray(density, float),
+    )
     shown = np.isfinite(contrast) & (contrast > 0)
-    if shown.sum() < _FEWEST_BANDS:
+    octave = np.log2(band[shown])
+    if len(np.unique(octave)) < _FEWEST_BANDS:
         return None
-    octave = np.log2(np.asarray(frequency, float)[shown])
     log_energy = 2 * np.log(contrast[shown])
+    log_density = np.log(noise[shown])
 
     def residuals(parameters: FloatArray) -> FloatArray:
         quiet, added, peak, log_width = parameters
         sd = np.exp(log_width) / _WIDTH
-        gain = added - (octave - peak) ** 2 / (2 * sd**2)
+        gain = added + log_density - (octave - peak) ** 2 / (2 * sd**2)
         return np.asarray(np.logaddexp(quiet, gain) - log_energy)
 
     start = [
         log_energy.min(),
-        log_energy.max(),
+        (log_energy - log_density).max(),
         octave[log_energy.argmax()],
         np.log(1.5),
     ]
