@@ -209,6 +209,8 @@ def _with_options(
         for name, value in card.options.items()
         if plain_observer.card.options.get(name) != value
     }
+    if "batch_norm" in set(plain_observer.card.options) - set(card.options):
+        recorded_options["batch_norm"] = "separate"  # as before they were folded
     if card.features != plain_observer.card.features:
         recorded_options["layers"] = card.features
     if card.input != plain_observer.card.input:

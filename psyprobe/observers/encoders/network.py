@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import hashlib
 import sys
@@ -33,6 +34,7 @@ from psyprobe.errors import (
     unknown_name,
 )
 from psyprobe.files.json_types import JsonMapping
+from psyprobe.observers.encoders.folding import fold_batch_norms
 from psyprobe.observers.images import (
     check_finite,
     check_images,
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     import torch
 
 DTYPES = ("float32", "bfloat16", "float16")
+BATCH_NORMS = ("folded", "separate")
 TOKENS = ("cls", "patches")
 #: Random weights are the same ones everywhere.
 SEED = 0
@@ -71,12 +74,16 @@ class NetworkOptions:
         A torch device; by default "cuda" where there is one, else "cpu".
     dtype : {"float32", "bfloat16", "float16"}
         The format that the network computes in. The shorter ones round the pixels too.
+    batch_norm : {"folded", "separate"}
+        Whether batch norms of a library's network are folded into its convolutions, in float32 and
+        where features stay the same to 1e-5 of the largest, or computed as they come.
     """
 
     input: str = "normalised"
     layers: str | Iterable[str] | None = None
     device: str | None = None
     dtype: str = "float32"
+    batch_norm: str = "folded"
 
 
 _USUAL = NetworkOptions()
@@ -165,7 +172,8 @@ class Network:
         needs, from one pass.
     channels_last : bool
         Whether weights of convolutions, and with them its maps, may lie in memory with channels
-        last. On a CPU such a pass is faster; a module that takes views of its maps may fail.
+        last, and batch norms be folded into them. On a CPU such a pass is faster; a module that
+        takes views of its maps may fail.
     """
 
     name: str
@@ -217,6 +225,7 @@ class NetworkObserver:
         import torch
 
         check_known("dtype", [options.dtype], DTYPES)
+        check_known("batch_norm", [options.batch_norm], BATCH_NORMS)
         self._device = checked_device(network.name, options.device)
         self._dtype = getattr(torch, options.dtype)
         self._network = network
@@ -257,6 +266,20 @@ class NetworkObserver:
             options=dict(network.options),
             software={package: version(package) for package in network.packages},
         )
+        if (
+            network.channels_last
+            and (options.dtype, options.batch_norm) == ("float32", "folded")
+            and fold_batch_norms(self._module, self._features_of_noise)
+        ):
+            folded = {**self.card.options, "batch_norm": "folded"}
+            self.card = dataclasses.replace(self.card, options=folded)
+
+    def _features_of_noise(self) -> dict[str, FloatArray]:
+        """Compute features of an image of noise, always the same one."""
+        noise = np.random.default_rng(SEED).random(
+            (1, *(self.card.input_size or (224, 224)), 3), np.float32
+        )
+        return self._one_pass(self._hand_over(noise))
 
     def _per_channel(self, values: tuple[float, ...]) -> Any:
         """Build a tensor of one value a channel that broadcasts over (C, H, W)."""

@@ -195,6 +195,7 @@ def load_packaged(
         weights_digest=package.state,
         licence=package.licence,
         paper=package.paper,
+        options={"batch_norm": "folded"},
         software={
             library: importlib.metadata.version(library)
             for library in ("torch", "timm")

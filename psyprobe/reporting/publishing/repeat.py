@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from psyprobe.errors import PsyprobeError
-from psyprobe.files.json_types import JsonMapping
+from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry
 from psyprobe.observers.protocol import Card
@@ -152,8 +152,13 @@ def load_here(record: RunRecord) -> Any:
     name = record.observer
     if not name.startswith(_HERE):
         return None
-    try:
-        observer = load_observer(name)
-    except (PsyprobeError, ImportError):
-        return None
-    return observer if observer.card.digest == record.observer_digest else None
+    # Before networks folded their batch norms, all ran as the second.
+    choices: tuple[JsonObject, ...] = ({}, {"batch_norm": "separate"})
+    for options in choices:
+        try:
+            observer = load_observer(name, **options)
+        except (PsyprobeError, ImportError):
+            return None
+        if observer.card.digest == record.observer_digest:
+            return observer
+    return None
