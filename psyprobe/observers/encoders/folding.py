@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.errors import PsyprobeError
 
 if TYPE_CHECKING:
     import torch
@@ -77,8 +76,10 @@ def fold_batch_norms(
             _join(chain)
         if chains and _agree(expected, compute()):
             return True
-    except (PsyprobeError, RuntimeError):
-        pass  # It is raised again when features are asked for.
+    except (
+        Exception
+    ):  # Each network raises its own, again when it is asked for features.
+        pass
     for chain, (weight, bias) in zip(chains, weights, strict=True):
         chain.convolution.weight = weight
         chain.convolution.bias = bias
