@@ -211,7 +211,7 @@ def main() -> None:
         name, *store = word.split(":", 1)
         for work, condition, value, bar in ROWS[name](*store):
             met = "met" if value <= bar else "NOT met"
-            print(f"{work:26}{condition:58}{value:9.2f}{bar:8g}  {met}", flush=True)
+            print(f"{work:27}{condition:70}{value:9.2f}{bar:8g}  {met}", flush=True)
 
 
 if __name__ == "__main__":
