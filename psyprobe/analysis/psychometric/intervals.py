@@ -34,7 +34,7 @@ from psyprobe.analysis.psychometric.search import (
     Maxima,
     maximise,
     search,
-    separate_curve,
+    separate_curves,
 )
 
 #: How near the points inside and outside of an end must come, in units of the tested range, or of
@@ -289,7 +289,7 @@ def _search_group(
     """
     group = np.flatnonzero(~is_slope)
     curve = member[group]
-    curve_problem, curve_best = separate_curve(problem[group], best[group], curve)
+    curve_problem, curve_best = separate_curves(problem, best, group, curve)
     starts = [curve_best]
     for width in _WIDTHS:
         slope = np.full(curve_best.slope.shape, -np.log(width))

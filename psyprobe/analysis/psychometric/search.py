@@ -349,10 +349,10 @@ def _move_inside(problem: SearchProblem, point: Point) -> Point:
     return point.within(start_bound, upper)
 
 
-def separate_curve(
-    problem: SearchProblem, point: Point, member: Index
+def separate_curves(
+    problem: SearchProblem, point: Point, group: Index, member: Index
 ) -> tuple[SearchProblem, Point]:
-    """Make one curve of each group a group of its own, with rates fixed at a point's.
+    """Make groups of single curves, with rates fixed at a point's.
 
     Parameters
     ----------
@@ -360,32 +360,31 @@ def separate_curve(
         Has P groups.
     point : Point
         Parameters of these groups.
-    member : ndarray of int, shape (P,)
-        Index of the curve in each group.
+    group, member : ndarray of int, shape (K,)
+        Index of each curve's group, and of the curve in it.
 
     Returns
     -------
     problem : SearchProblem
-        Has P groups of one curve.
+        Has K groups of one curve.
     point : Point
         Parameters of these curves.
     """
-    groups = np.arange(member.size)
 
     def select(arrays: _GroupsType, **rates: FloatArray) -> _GroupsType:
-        of_member = {
-            name: values[groups, member][:, None]
+        of_curves = {
+            name: values[group, member][:, None] if values.ndim > 1 else values[group]
             for name, values in vars(arrays).items()
-            if values.ndim > 1
         }
-        return replace(arrays, **of_member, **rates)
+        return replace(arrays, **(of_curves | rates))
 
-    rates = {"guess": point.guess, "lapse": point.lapse}
+    rates = {"guess": point.guess[group], "lapse": point.lapse[group]}
     curve_problem = replace(
         problem,
         counts=select(problem.counts),
         lower=select(problem.lower, **rates),
         upper=select(problem.upper, **rates),
+        rest=None if problem.rest is None else problem.rest[group],
     )
     return curve_problem, select(point)
 
@@ -399,7 +398,7 @@ def _fit_curves_alone(problem: SearchProblem, point: Point) -> tuple[Point, Inde
     groups, curves = problem.counts.centre.shape
     group = np.repeat(np.arange(groups), curves)
     member = np.tile(np.arange(curves), groups)
-    curve_problem, curve_point = separate_curve(problem[group], point[group], member)
+    curve_problem, curve_point = separate_curves(problem, point, group, member)
     maxima = search(curve_problem, [curve_point], grid_starts=1)
     levels = curve_problem.levels_at(curve_point)
     smallest_gain = _SMALLEST_GAIN * np.maximum(1.0, np.abs(maxima.value))
@@ -527,7 +526,49 @@ def _score_candidates(
 ) -> tuple[FloatArray, Index]:
     """Score each pair of rates by its best candidates: scores (R, P), choices (R, P, M)."""
     counts = problem.counts
-    priors = problem.priors
+    guess, lapse = rates
+    curve_size = candidates.threshold[:, :1].size * counts.x.shape[-1]
+    block_size = max(1, _GRID_SIZE // max(1, curve_size))
+    blocks = [
+        _best_candidates(
+            _select_curves(problem, slice(begin, begin + block_size)),
+            Candidates(*(v[:, begin : begin + block_size] for v in candidates)),
+            rates,
+            eta,
+        )
+        for begin in range(0, candidates.threshold.shape[1], block_size)
+    ]
+    by_curve, choices = (
+        np.concatenate(parts, axis=-1) for parts in zip(*blocks, strict=True)
+    )
+    score = by_curve.sum(axis=-1)
+    score = score + likelihood.catch_log_likelihood(counts, guess, eta)
+    if problem.rest is not None:
+        score = score + problem.rest.value(guess, lapse)
+    score = score + problem.priors.log_density("guess", guess, counts)
+    score = score + problem.priors.log_density("lapse", lapse, counts)
+    return score, choices
+
+
+def _select_curves(problem: SearchProblem, curves: slice) -> SearchProblem:
+    """Select some curves of each group."""
+    counts = problem.counts
+    of_curves = {
+        name: values[:, curves]
+        for name, values in vars(counts).items()
+        if values.ndim > 1
+    }
+    return replace(problem, counts=replace(counts, **of_curves))
+
+
+def _best_candidates(
+    problem: SearchProblem,
+    candidates: Candidates,
+    rates: FloatArray,
+    eta: FloatArray,
+) -> tuple[FloatArray, Index]:
+    """Find each curve's likeliest candidate at each pair of rates: log-likelihoods and choices."""
+    counts = problem.counts
     yes = counts.yes[:, :, None]
     trials = counts.trials[:, :, None]
     spread = eta[:, None, None, None]
@@ -535,32 +576,24 @@ def _score_candidates(
     lower = np.exp(shape.log_lower)
     upper = np.exp(shape.log_upper)
     block_size = max(1, _GRID_SIZE // max(1, lower.size))
-    scores = []
+    best = []
     choices = []
     for begin in range(0, rates.shape[1], block_size):
-        guess, lapse = rates[:, begin : begin + block_size]
-        guess_by_level = guess[..., None, None, None]
-        lapse_by_level = lapse[..., None, None, None]
-        share = 1 - guess_by_level - lapse_by_level
+        guess, lapse = rates[:, begin : begin + block_size, :, None, None, None]
+        share = 1 - guess - lapse
         # To choose among candidates needs no logarithm of what lies far out in a tail.
-        log_p = np.log(np.maximum(guess_by_level + share * lower, _LEAST_PROBABILITY))
-        log_q = np.log(np.maximum(lapse_by_level + share * upper, _LEAST_PROBABILITY))
+        log_p = np.log(np.maximum(guess + share * lower, _LEAST_PROBABILITY))
+        log_q = np.log(np.maximum(lapse + share * upper, _LEAST_PROBABILITY))
         by_level = likelihood.level_log_likelihood(yes, trials, log_p, log_q, spread)
         by_candidate = by_level.sum(axis=-1)
-        if priors.by_name:
-            by_candidate = by_candidate + priors.curve_log_densities(
+        if problem.priors.by_name:
+            by_candidate = by_candidate + problem.priors.curve_log_densities(
                 *candidates, counts
             )
         by_candidate = np.broadcast_to(
             by_candidate, (len(guess), *candidates.threshold.shape)
         )
         choice = by_candidate.argmax(axis=-1)
-        score = pick(by_candidate, choice).sum(axis=-1)
-        score = score + likelihood.catch_log_likelihood(counts, guess, eta)
-        if problem.rest is not None:
-            score = score + problem.rest.value(guess, lapse)
-        score = score + priors.log_density("guess", guess, counts)
-        score = score + priors.log_density("lapse", lapse, counts)
-        scores.append(score)
+        best.append(pick(by_candidate, choice))
         choices.append(choice)
-    return np.concatenate(scores), np.concatenate(choices)
+    return np.concatenate(best), np.concatenate(choices)

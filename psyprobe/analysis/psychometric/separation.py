@@ -12,7 +12,7 @@ from psyprobe.analysis.psychometric.rate_answers import rate_answers
 from psyprobe.analysis.psychometric.search import (
     Maxima,
     rate_information,
-    separate_curve,
+    separate_curves,
 )
 
 #: Curves of a group from which the answers stand for all others closely enough.
@@ -27,7 +27,7 @@ def separate_groups(
     if curves < _FEWEST_CURVES or problem.equal_rates:
         return problem, best
     group, member = np.divmod(np.arange(groups * curves), curves)
-    single, point = separate_curve(problem[group], best.point[group], member)
+    single, point = separate_curves(problem, best.point, group, member)
     by_curve = rate_information(_without_rates(single), point)
 
     def others(values: FloatArray) -> FloatArray:

@@ -1,5 +1,7 @@
 """Curves of a large group that shares its rates: fitted in linear time, with intervals as before."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -53,3 +55,18 @@ def test_twice_the_curves_take_twice_the_work(monkeypatch: pytest.MonkeyPatch) -
         fit_group(curves)
         amounts.append(work)
     assert amounts[1] < 2.5 * amounts[0]
+
+
+def test_memory_of_many_curves_grows_as_they_do() -> None:
+    """600 curves took 96 MB when each was fitted alone beside a copy of all others."""
+    x = np.linspace(-3, 0, 8)
+    thresholds = np.linspace(-2.0, -1.0, 600)[:, None]
+    rate = psychometric_function(x, thresholds, 0.5, 0.02, 0.02)
+    yes = np.random.default_rng(1).binomial(10, rate)
+    tracemalloc.start()
+    try:
+        fit_psychometric(10**x, yes, 10, lapse=0.02, shared=(-1,), interval=None)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 60e6
