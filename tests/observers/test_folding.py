@@ -12,6 +12,7 @@ from small_experiment import write_experiment
 
 import psyprobe as pp
 from psyprobe.analysis.iso_response import iso_contrast
+from psyprobe.observers.encoders import network
 from psyprobe.observers.encoders.folding import TOLERANCE
 from psyprobe.probes.reproduce import reproduce
 
@@ -131,3 +132,16 @@ def test_a_run_of_before_is_repeated_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "before.nc"
     result.to_netcdf(path)
     assert reproduce(path, experiment=page).same
+
+
+def test_a_packaged_network_that_cannot_be_folded_here_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(network, "fold_batch_norms", lambda *_: False)
+    with pytest.raises(pp.errors.WeightsError) as problem:
+        pp.load_observer("packaged:efficientnet_lite0").features(
+            np.zeros((1, 224, 224, 3), np.float32)
+        )
+    if "needs the weights" in str(problem.value):
+        pytest.skip(str(problem.value))
+    assert "batch_norm='separate'" in str(problem.value)
