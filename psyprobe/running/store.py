@@ -378,6 +378,10 @@ class Store:
         rows = self.database.select("run", "key", [_shorten(key)])
         return self._read_run(rows[0]) if rows else None
 
+    def run_keys(self) -> list[str]:
+        """Return the keys of all runs, their first 128 bits, in the order they began."""
+        return [row[0] for row in self.database.rows("run")]
+
     def runs(self) -> list[RunRecord]:
         """Return the records of all runs, finished or not, in the order they began."""
         return list(map(self._read_run, self.database.rows("run")))

@@ -146,7 +146,7 @@ def derive(
         A question has no answer.
     """
     store.read_keys.clear()
-    before = {stored.key for stored in store.runs()}
+    before = {*store.run_keys()}
     batch_size: Any = record.grouping.get("batch_size")
     run_experiment(
         page,
@@ -158,7 +158,8 @@ def derive(
         executor=executor or NobodyAsked(),
         progress=False,
     )
-    return [stored for stored in store.runs() if stored.key not in before]
+    derived = (store.find_run(key) for key in store.run_keys() if key not in before)
+    return [record for record in derived if record is not None]
 
 
 def same_record(records: Sequence[RunRecord], others: Sequence[RunRecord]) -> bool:
