@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -81,7 +81,8 @@ class CsfGrid:
     Parameters
     ----------
     gain, peak, bandwidth, truncation : ndarray
-        See `log_parabola`.
+        Ascending; see `log_parabola`. In estimates a value stands for those up to halfway to its
+        neighbours.
     deviation : float or tuple of float
         Standard deviation in log10 units by which frequencies deviate from the parabola; 0 for the
         parabola itself, as qCSF was published. Of several, ascending, the answers choose.
@@ -135,10 +136,86 @@ class CsfGrid:
 
     def parameters(self) -> FloatArray:
         """List every combination of the parameters, shape (P, 4)."""
-        mesh = np.meshgrid(
-            self.gain, self.peak, self.bandwidth, self.truncation, indexing="ij"
+        return _combinations(self.gain, self.peak, self.bandwidth, self.truncation)
+
+    def cells(self) -> tuple[FloatArray, FloatArray]:
+        """List the ends of the cell for which each combination stands, each of shape (P, 4).
+
+        A value stands for those up to halfway to its neighbours.
+
+        Examples
+        --------
+        >>> low, high = CsfGrid(gain=np.array([1.0, 2.0, 4.0])).cells()
+        >>> np.unique(low[:, 0]).tolist(), np.unique(high[:, 0]).tolist()
+        ([1.0, 1.5, 3.0], [1.5, 3.0, 4.0])
+        """
+        edges = [
+            np.concatenate([values[:1], (values[1:] + values[:-1]) / 2, values[-1:]])
+            for values in (self.gain, self.peak, self.bandwidth, self.truncation)
+        ]
+        return (
+            _combinations(*(ends[:-1] for ends in edges)),
+            _combinations(*(ends[1:] for ends in edges)),
         )
-        return np.stack([values.ravel() for values in mesh], axis=1)
+
+
+def _combinations(*values: FloatArray) -> FloatArray:
+    """List every combination of the values of several parameters, shape (P, parameters)."""
+    mesh = np.meshgrid(*values, indexing="ij")
+    return np.stack([axis.ravel() for axis in mesh], axis=1)
+
+
+class Parabolas(NamedTuple):
+    """Log-parabolas that a posterior sums over."""
+
+    #: Parameters in the order of `log_parabola`, shape (P, 4).
+    parameters: FloatArray
+    #: Prior weight of each, shape (P,).
+    weight: FloatArray
+
+
+#: About how many parabolas an estimate sums over: log Bayes factors are some 0.05 off those of a
+#: million, for twice the time of the grid (benchmarks/README.md).
+_PARABOLAS = 14_000
+#: A cell with less of the posterior mass is left out.
+_LEAST_MASS = 1e-12
+#: Steps of an additive recurrence in four parameters: powers of the inverse root of x^5 = x + 1.
+_STEPS = 1.1673039782614187 ** -np.arange(1.0, 5.0)
+
+
+def spread_parabolas(csf: CsfGrid, mass: FloatArray, count: int) -> Parabolas:
+    """Spread parabolas evenly over each cell of a grid, more of them where there is more mass.
+
+    A cell with twice the mass has 1.4 times as many, since on the grid itself mass may lie beside
+    its peak.
+
+    Parameters
+    ----------
+    csf : CsfGrid
+        The grid, each of whose cells keeps its prior weight.
+    mass : ndarray, shape (P,)
+        Posterior mass of each cell; those with next to none are left out.
+    count : int
+        About how many parabolas.
+
+    References
+    ----------
+    Every run of an additive recurrence of irrational steps fills a cube evenly (Niederreiter 1992,
+    Random Number Generation and Quasi-Monte Carlo Methods, ch. 3).
+
+    Examples
+    --------
+    >>> one = np.array([0.5])
+    >>> csf = CsfGrid(np.array([1.0, 3.0]), peak=one, bandwidth=one, truncation=one)
+    >>> parabolas = spread_parabolas(csf, np.array([0.1, 0.9]), 4)
+    >>> parabolas.parameters[:, 0].round(2).tolist(), parabolas.weight.round(2).tolist()
+    ([1.36, 2.21, 2.07, 2.93], [1.0, 0.33, 0.33, 0.33])
+    """
+    share = np.sqrt(np.where(mass < _LEAST_MASS, 0.0, mass))
+    counts = np.ceil(count * share / share.sum()).astype(np.int64)
+    low, high = (np.repeat(ends, counts, axis=0) for ends in csf.cells())
+    inside = (0.5 + np.arange(1, len(low) + 1)[:, None] * _STEPS) % 1.0
+    return Parabolas(low + inside * (high - low), 1 / np.repeat(counts, counts))
 
 
 def people_prior(grid: Grid) -> tuple[Grid, CsfGrid]:
@@ -186,7 +263,7 @@ class Misfit:
 
 #: How often the dispersion of many answers told at once is estimated anew.
 _DISPERSION_STEPS = 3
-#: A Bayes factor above it contradicts the parabola; so do 5 to 11 % of true ones, by chance.
+#: A Bayes factor above it contradicts the parabola; so do up to 3 % of true ones, by chance.
 CONTRADICTION = 3.0
 
 
@@ -209,6 +286,8 @@ class CsfPosterior(Posterior):
         Thresholds, widths and rates, with their prior; the width is one for all frequencies.
     csf : CsfGrid
         Parabolas and the deviation from them.
+    parabolas : Parabolas, optional
+        Those to sum over; the values of `csf`, equally likely, unless given.
 
     Examples
     --------
@@ -226,7 +305,11 @@ class CsfPosterior(Posterior):
     one_width = True
 
     def __init__(
-        self, frequencies: tuple[float, ...], grid: Grid, csf: CsfGrid
+        self,
+        frequencies: tuple[float, ...],
+        grid: Grid,
+        csf: CsfGrid,
+        parabolas: Parabolas | None = None,
     ) -> None:
         from scipy.sparse import csr_array
 
@@ -234,7 +317,9 @@ class CsfPosterior(Posterior):
         super().__init__(len(frequencies), grid, (t, w * g * l))
         self._frequencies = np.array(frequencies)
         self._step = float(grid.threshold[1] - grid.threshold[0])
-        self._parameters = csf.parameters()
+        if parabolas is None:
+            parabolas = Parabolas(csf.parameters(), np.ones(1))
+        self._parameters = parabolas.parameters
         threshold = -log_parabola(self._frequencies[:, None], *self._parameters.T)
         nearest = np.rint((threshold - grid.threshold[0]) / self._step).astype(np.int64)
         self._cell = np.clip(nearest, 0, t - 1)
@@ -260,16 +345,53 @@ class CsfPosterior(Posterior):
             self._log_prior = np.log(
                 np.multiply.outer(csf.deviation_weights(), prior)
             ).reshape(-1)
-        self._log = np.zeros((count, columns))
+        self._log = np.zeros((count, columns)) + np.log(parabolas.weight)[:, None]
         self._update_shared_mass()
 
     def with_grid(self, csf: CsfGrid) -> CsfPosterior:
         """Compute the posterior that the same answers give on another grid of curves."""
-        other = CsfPosterior(tuple(self._frequencies.tolist()), self.grid, csf)
+        other = self._with_parabolas(csf)
+        other._update_from_answers()
+        return other
+
+    def refined(self, csf: CsfGrid) -> CsfPosterior:
+        """Compute the posterior that the same answers give on parabolas closer where mass lies.
+
+        Curves of a grid lie farther apart than small deviations reach: summed over these alone,
+        answers between two of them would look like a deviation.
+
+        Parameters
+        ----------
+        csf : CsfGrid
+            Parabolas and the deviation from them.
+
+        Examples
+        --------
+        >>> coarse = csf_posterior((1.0, 4.0), (0.002, 0.95), 0.5)
+        >>> coarse.tell_all(20 * [(0, -2.1, 0.0), (0, -1.9, 1.0), (1, -2.1, 0.0), (1, -1.9, 1.0)])
+        >>> refined = coarse.refined(CsfGrid())
+        >>> round(coarse.mean(0), 1), round(refined.mean(0), 1)
+        (-2.0, -2.0)
+        """
+        coarse = self.with_grid(csf.fewer_deviations())
+        shape = (-1, len(coarse._spreads), coarse._likelihood[0].shape[1])
+        mass = coarse._mass.reshape(shape).sum(axis=2)
+        # Each deviation is to be judged, however unlikely.
+        mass = (mass / np.maximum(mass.sum(axis=0), 1e-300)).mean(axis=1)
+        other = self._with_parabolas(csf, spread_parabolas(csf, mass, _PARABOLAS))
+        other.dispersion = coarse.dispersion
+        other._update_all()
+        return other
+
+    def _with_parabolas(
+        self, csf: CsfGrid, parabolas: Parabolas | None = None
+    ) -> CsfPosterior:
+        """Copy the answers, not yet taken in, to another grid of curves."""
+        frequencies = tuple(self._frequencies.tolist())
+        other = CsfPosterior(frequencies, self.grid, csf, parabolas)
         other._answers = self._answers
         other._catch = self._catch
         other._log_likelihoods = self._log_likelihoods
-        other._update_from_answers()
         return other
 
     def tell_all(self, answers: Iterable[tuple[int | None, float, float]]) -> None:

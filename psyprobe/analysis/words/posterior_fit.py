@@ -187,7 +187,13 @@ def update_posteriors(
     posteriors = []
     for answers_of_prompt in answers.values():
         posterior = _prior_of(cells)
-        posterior.tell_all(answers_of_prompt)
+        if isinstance(posterior, CsfPosterior):
+            csf = posterior.csf
+            posterior = posterior.with_grid(csf.fewer_deviations())
+            posterior.tell_all(answers_of_prompt)
+            posterior = posterior.refined(csf)
+        else:
+            posterior.tell_all(answers_of_prompt)
         posteriors.append(posterior)
     return posteriors
 

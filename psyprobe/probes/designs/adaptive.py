@@ -431,7 +431,7 @@ class QuickCSF(Adaptive[CsfPosterior]):
 
     def estimate(self) -> DesignEstimate:
         """Estimate thresholds, the area under the log CSF, and deviations from the parabola."""
-        posterior = self.posterior.with_grid(self._csf)
+        posterior = self.posterior.refined(self._csf)
         estimate = self._describe(posterior)
         areas = posterior.areas(_DRAWS, self._seed)
         low, high = np.quantile(

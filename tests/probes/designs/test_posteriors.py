@@ -16,6 +16,7 @@ from psyprobe.analysis.psychometric.csf_posterior import (
     CsfPosterior,
     csf_posterior,
     log_parabola,
+    spread_parabolas,
 )
 from psyprobe.analysis.psychometric.posterior import (
     Answer,
@@ -375,6 +376,76 @@ def test_answers_told_at_once_are_those_told_one_by_one() -> None:
     coarse = singly.with_grid(CsfGrid().fewer_deviations())
     refined = coarse.with_grid(CsfGrid())
     assert astuple(refined.misfit()) == pytest.approx(astuple(at_once.misfit()))
+
+
+@pytest.mark.parametrize(
+    ("deviation", "log_odds", "mean_deviation", "means", "ends"),
+    [
+        (
+            0.0,
+            -0.341,
+            0.1371,
+            [-1.2357, -1.4272, -1.9516, -2.0175, -1.8129, -1.2264],
+            [
+                [-1.4312, -0.9869],
+                [-1.7242, -1.1990],
+                [-2.1572, -1.7592],
+                [-2.2726, -1.7742],
+                [-2.0393, -1.5930],
+                [-1.4150, -1.0318],
+            ],
+        ),
+        (
+            0.12,
+            0.198,
+            0.1724,
+            [-1.1301, -1.3892, -1.9967, -1.9776, -1.7816, -1.1881],
+            [
+                [-1.3324, -0.8828],
+                [-1.7131, -1.1430],
+                [-2.2144, -1.7830],
+                [-2.2615, -1.7105],
+                [-2.0188, -1.5472],
+                [-1.3762, -0.9863],
+            ],
+        ),
+    ],
+)
+def test_an_estimate_is_that_of_every_parabola_between_those_of_the_grid(
+    deviation: float,
+    log_odds: float,
+    mean_deviation: float,
+    means: list[float],
+    ends: list[list[float]],
+) -> None:
+    """By 12 million parabolas drawn at random, in a program that shares nothing with psyprobe.
+
+    Their own log Bayes factor has a standard error of 0.02.
+    """
+    _, answers = counts_near_thresholds(deviation, 1)
+    coarse = posterior_of(answers, CsfGrid().fewer_deviations().deviation)
+    refined = coarse.refined(CsfGrid())
+    places = range(len(FREQUENCIES))
+    misfit = refined.misfit()
+    assert np.log(misfit.bayes_factor) == pytest.approx(log_odds, abs=0.08)
+    assert misfit.deviation == pytest.approx(mean_deviation, abs=0.004)
+    assert [refined.mean(p) for p in places] == pytest.approx(means, abs=0.004)
+    np.testing.assert_allclose([refined.interval(p) for p in places], ends, atol=0.008)
+    # The grid alone takes answers between its parabolas for a deviation.
+    on_grid = coarse.with_grid(CsfGrid())
+    assert np.log(on_grid.misfit().bayes_factor) > log_odds + 0.3
+    assert max(abs(on_grid.mean(p) - means[p]) for p in places) > 0.04
+
+
+def test_spread_parabolas_keep_the_prior_of_the_grid() -> None:
+    csf = CsfGrid()
+    low, high = csf.cells()
+    rng = np.random.default_rng(0)
+    mass = rng.dirichlet(np.full(len(low), 0.1))
+    parameters, weight = spread_parabolas(csf, mass, 30_000)
+    assert weight.sum() == pytest.approx((mass >= 1e-12).sum())
+    centre = ((low + high) / 2)[mass >= 1e-12].mean(axis=0)
+    assert weight @ parameters / weight.sum() == pytest.approx(centre, abs=0.002)
 
 
 def test_shipped_counts_give_the_posteriors_of_another_program(oracle_data) -> None:  # type: ignore[no-untyped-def]
