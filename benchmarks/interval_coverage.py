@@ -35,7 +35,10 @@ from psyprobe.analysis.psychometric import (
 from psyprobe.analysis.psychometric.csf_posterior import (
     CONTRADICTION,
     CsfGrid,
+    CsfPosterior,
+    csf_posterior,
     log_parabola,
+    spread_parabolas,
 )
 from psyprobe.analysis.words.csf import prompt_mean
 from psyprobe.analysis.words.fit import ChatFit
@@ -539,6 +542,66 @@ def off_parabola(rng: np.random.Generator, size: int) -> Iterator[Row]:
             )
 
 
+def parabola_grids(rng: np.random.Generator, size: int) -> Iterator[Row]:
+    """The same answers, at fixed distances from thresholds, by parabolas of more or less close
+    curves."""
+    frequencies = (0.5, *FREQUENCIES)
+    csf = CsfGrid()
+    cells = len(csf.parameters())
+    everywhere = spread_parabolas(csf, np.full(cells, 1 / cells), 20 * cells)
+    for spread in (0.0, 0.12):
+        estimates: dict[str, list[tuple[np.ndarray, np.ndarray, float]]] = {
+            "of the grid": [],
+            "refined": [],
+            "20 a cell": [],
+        }
+        for _ in range(max(6, size // 10)):
+            curve = log_parabola(
+                np.array(frequencies),
+                rng.uniform(1.8, 2.4),
+                rng.uniform(0.3, 0.6),
+                rng.uniform(0.4, 0.6),
+                rng.uniform(0.4, 0.8),
+            )
+            true = -curve + rng.normal(0, spread, curve.size)
+            asked = np.tile([-0.25, -0.05, 0.1, 0.25, 0.45], 6)
+            x = true[:, None] + asked
+            right = rng.random(x.shape) < psychometric_function(
+                x, true[:, None], 0.6, 0.5, 0.02, function="logistic"
+            )
+            answers = [
+                (place, contrast, float(answer))
+                for place in range(true.size)
+                for contrast, answer in zip(x[place], right[place], strict=True)
+            ]
+            on_grid = csf_posterior(frequencies, (0.001, 1.0), 0.5)
+            on_grid.tell_all(answers)
+            dense = CsfPosterior(frequencies, on_grid.grid, csf, everywhere)
+            dense.tell_all(answers)
+            for kind, posterior in zip(
+                estimates, (on_grid, on_grid.refined(csf), dense), strict=True
+            ):
+                ends = np.array([posterior.interval(place) for place in range(6)])
+                covered = (ends[:, 0] <= true) & (true <= ends[:, 1])
+                odds = posterior.misfit().bayes_factor
+                estimates[kind].append((covered, np.ptp(ends, axis=1), odds))
+        log_odds = {
+            kind: np.log([odds for _, _, odds in rows])
+            for kind, rows in estimates.items()
+        }
+        for kind, rows in estimates.items():
+            contradicted = (log_odds[kind] > np.log(CONTRADICTION)).mean()
+            off = log_odds[kind] - log_odds["20 a cell"]
+            yield Row(
+                f"posterior, qCSF, parabolas {kind}",
+                f"2 intervals, 6 frequencies, 30 answers each, {spread:g} off a parabola; "
+                f"Bayes factor above 3 in {100 * contradicted:.0f} %, its log off by "
+                f"{np.sqrt((off**2).mean()):.2f} (at most {np.abs(off).max():.2f})",
+                np.concatenate([covered for covered, _, _ in rows]),
+                np.concatenate([length for _, length, _ in rows]),
+            )
+
+
 def choices(rng: np.random.Generator, size: int) -> Iterator[Row]:
     """Thresholds by QUEST+ in two intervals, each trial in both orders, that ends where they look
     narrow enough."""
@@ -780,6 +843,7 @@ KINDS = {
     "staircases": short_staircases,
     "p_yes": p_yes,
     "p_yes_adaptive": p_yes_adaptive,
+    "parabola_grids": parabola_grids,
 }
 
 
