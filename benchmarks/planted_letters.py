@@ -4,6 +4,7 @@
     python benchmarks/planted_letters.py 4000 stopped_charts    # scores of charts whose reader stops
     python benchmarks/planted_letters.py 40 stopped_sessions    # the same by sessions of people
     python benchmarks/planted_letters.py 20 joint_channel       # the channel, of two densities too
+    python benchmarks/planted_letters.py 4 joint_channel pixels # the same by a filter of pixels
     python benchmarks/planted_letters.py 20 similarity          # of 26 and of 10 letters
 
 The first rows are of observers that are told numbers in place of images, as in
@@ -327,10 +328,10 @@ def print_sessions(people: int) -> None:
         )
 
 
-def print_joint_channels(runs: int) -> None:
+def print_joint_channels(runs: int, *, by_pixels: bool) -> None:
     """Print errors of channels fitted to each density, and to both.
 
-    Thresholds are those of the filter of pixels, and answers are drawn by numbers.
+    Thresholds are those of the filter of pixels, which answers, or answers are drawn by numbers.
     """
     print(
         "| fitted to | channels of | peak: bias | RMSE, octaves | width: bias | RMSE |"
@@ -342,11 +343,11 @@ def print_joint_channels(runs: int) -> None:
     density = np.array(DENSITIES)[:, None]
     thresholds = np.empty((runs, len(rows), len(bands)))
     for seed in range(runs):
-        for place, (settings, truths, _) in enumerate(rows):
+        for place, (settings, truths, answer) in enumerate(rows):
             page = load_experiment("letter_channel").with_settings(
                 {**settings, "asking.seed": seed}
             )
-            csf = chat_csf(by_normal(truths)(page, seed))
+            csf = chat_csf((answer if by_pixels else by_normal(truths))(page, seed))
             thresholds[seed, place] = csf["threshold"].values.ravel()
     for name, part in (
         ("faint", slice(0, 1)),
@@ -403,8 +404,8 @@ def main(seeds: int = 20, *names: str) -> None:
     if names == ("stopped_charts",):
         print_charts(seeds)
         return
-    if names == ("joint_channel",):
-        print_joint_channels(seeds)
+    if names[:1] == ("joint_channel",):
+        print_joint_channels(seeds, by_pixels="pixels" in names)
         return
     if names == ("stopped_sessions",):
         print_sessions(seeds)
