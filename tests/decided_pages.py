@@ -25,6 +25,8 @@ def smallest(name: str) -> Experiment:
         "asking.options": {},
         "asking.repeats": 1,
     }
+    if page.asking is not None and page.asking.stop_below is not None:
+        settings["asking.stop_below"] = 1
     varied = [level for level, values in page.levels.items() if len(values) > 1]
     axes = ("frequency",) if page.probe == "acuity" else AXES
     axis = next((level for level in axes if level in varied), "")

@@ -190,6 +190,7 @@ def test_an_adaptive_design_is_told_each_of_four_directions_by_itself() -> None:
         posterior.tell(
             (1.0, 4.0).index(frequency), float(np.log10(contrast)), float(response)
         )
+    posterior = posterior.refined(posterior.csf)
     log_sensitivity = np.log10(csf["mean_sensitivity"].values)
     np.testing.assert_allclose(
         log_sensitivity, [-posterior.mean(0), -posterior.mean(1)], atol=1e-3
