@@ -493,6 +493,19 @@ def posteriors(rng: np.random.Generator, size: int) -> Iterator[Row]:
         )
 
 
+def draw_parabola(
+    rng: np.random.Generator, frequencies: tuple[float, ...]
+) -> np.ndarray:
+    """Draw a log-parabola: log10 sensitivity at some frequencies."""
+    return log_parabola(
+        np.array(frequencies),
+        rng.uniform(1.8, 2.4),
+        rng.uniform(0.3, 0.6),
+        rng.uniform(0.4, 0.6),
+        rng.uniform(0.4, 0.8),
+    )
+
+
 def off_parabola(rng: np.random.Generator, size: int) -> Iterator[Row]:
     """Thresholds by qCSF in two intervals, of curves that deviate from a log-parabola."""
     frequencies = (0.5, *FREQUENCIES)
@@ -503,13 +516,7 @@ def off_parabola(rng: np.random.Generator, size: int) -> Iterator[Row]:
             length = []
             odds = []
             for seed in range(max(6, size // 10)):
-                curve = log_parabola(
-                    np.array(frequencies),
-                    rng.uniform(1.8, 2.4),
-                    rng.uniform(0.3, 0.6),
-                    rng.uniform(0.4, 0.6),
-                    rng.uniform(0.4, 0.8),
-                )
+                curve = draw_parabola(rng, frequencies)
                 true = curve + rng.normal(0, spread, curve.size)
                 asking = QuickCSF(
                     frequencies,
@@ -556,13 +563,7 @@ def parabola_grids(rng: np.random.Generator, size: int) -> Iterator[Row]:
             "20 a cell": [],
         }
         for _ in range(max(6, size // 10)):
-            curve = log_parabola(
-                np.array(frequencies),
-                rng.uniform(1.8, 2.4),
-                rng.uniform(0.3, 0.6),
-                rng.uniform(0.4, 0.6),
-                rng.uniform(0.4, 0.8),
-            )
+            curve = draw_parabola(rng, frequencies)
             true = -curve + rng.normal(0, spread, curve.size)
             asked = np.tile([-0.25, -0.05, 0.1, 0.25, 0.45], 6)
             x = true[:, None] + asked

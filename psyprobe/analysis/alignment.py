@@ -328,6 +328,7 @@ def _rank_correlations(x: FloatArray, y: FloatArray) -> FloatArray:
 
 def _row_ranks(values: FloatArray) -> FloatArray:
     """Rank the values of each row (V, N) from 1; equal values share the average of their ranks."""
+    # As scipy.stats.rankdata does, whose import takes longer than all scores of a small store.
     order = values.argsort(axis=1)
     ordered = np.take_along_axis(values, order, axis=1)
     is_first = np.ones(values.shape, dtype=bool)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from itertools import cycle, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -458,7 +457,9 @@ def _score_layer(
         count = result.sizes.get("variant", 0)
         scores = scores_of(by_variant[responder], dataset) if count else []
         # What no variant changes is scored once.
-        return sample_of(result, islice(cycle(scores), count), "z")
+        if len(scores) == 1:
+            scores = scores * count
+        return sample_of(result, scores, "z")
 
     def in_ranges(responder: str) -> list[Sample | None]:
         samples = []

@@ -131,6 +131,7 @@ def _get(arguments: Namespace, folders: list[Path] | None) -> int:
     if folders is None:
         folders = run_folders(arguments.registry)
     if arguments.sets:
+        # Refused before a run is copied.
         set_folders(arguments.sets)
     merged = merge(folders, arguments.output)
     if arguments.sets:

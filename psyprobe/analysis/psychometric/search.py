@@ -532,7 +532,9 @@ def _score_candidates(
     blocks = [
         _best_candidates(
             _select_curves(problem, slice(begin, begin + block_size)),
-            Candidates(*(v[:, begin : begin + block_size] for v in candidates)),
+            Candidates(
+                *(values[:, begin : begin + block_size] for values in candidates)
+            ),
             rates,
             eta,
         )

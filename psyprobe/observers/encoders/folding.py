@@ -76,9 +76,8 @@ def fold_batch_norms(
             _join(chain)
         if chains and _agree(expected, compute()):
             return True
-    except (
-        Exception
-    ):  # Each network raises its own, again when it is asked for features.
+    except Exception:
+        # Each network raises its own; the plain pass is tried again when features are asked for.
         pass
     for chain, (weight, bias) in zip(chains, weights, strict=True):
         chain.convolution.weight = weight

@@ -21,7 +21,6 @@ from psyprobe.files.images import file_digest
 from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.files.parsing import packaged_toml
 from psyprobe.observers.clips import FeaturesOfClips, clip_network
-from psyprobe.observers.encoders.folding import TOLERANCE
 from psyprobe.observers.encoders.hed import STAGES, hed, hed_state
 from psyprobe.observers.encoders.libraries import create, timm_network
 from psyprobe.observers.encoders.network import (
@@ -158,9 +157,9 @@ class PackagedObserver:
                 network = self._load()
                 if network.card.options != self.card.options:
                     raise WeightsError(
-                        f"{self.card.name}: on this machine its features move by more than "
-                        f"{TOLERANCE:g} of the largest where batch norms are folded into "
-                        "convolutions; load it with batch_norm='separate'"
+                        f"{self.card.name}: its batch norms cannot be folded into its "
+                        "convolutions on this machine, or not without moving its features; load "
+                        "it with batch_norm='separate'"
                     )
                 if network.card.digest != self.card.digest:
                     raise WeightsError(
