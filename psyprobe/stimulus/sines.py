@@ -369,6 +369,11 @@ class Sine:
                 break
             trial = parameters.copy()
             trial[self._free] += step
+            # What bends along the step leaves too little for a further one, as below.
+            cost_ahead = cost - change**2
+            bent = signal * self._curvature(parameters, trial) ** 2
+            if not damping and bent**2 <= 1e-9 * cost_ahead:
+                return _State(trial, cost_ahead, inverse)
             # A step of a factor of e in the envelope or of an octave in frequency is a leap into
             # the dark.
             if np.all(np.abs(trial[8:] - parameters[8:]) < 1):
@@ -392,6 +397,13 @@ class Sine:
                 break
             damping = max(10 * damping, 1e-4)
         return _State(parameters, cost, inverse)
+
+    def _curvature(self, parameters: Float64, trial: Float64) -> float:
+        """Bound how much a step turns the wave, rad, and changes its envelope, as a share."""
+        step = np.abs(trial - parameters)
+        turn = 2 * np.pi * max(self.shape) / self.ppd * float(np.hypot(*step[4:6]))
+        shift = float(np.hypot(*step[6:8])) / float(np.exp(parameters[8:].min()))
+        return float(max(turn, shift, *step[8:]))
 
     def _report(self, state: _State, count: int, mean: float) -> PatternFit:
         """Convert the parameters that the search reached to frequency, phase, size and place."""
