@@ -473,7 +473,10 @@ class Display:
             light = [gun.decode(values[..., k]) for k, gun in enumerate(self.guns)]
             return array_namespace(values).stack(light, axis=-1)
         with np.errstate(over="ignore"):
-            return light_of_drive(values, self._curve) * self.span + self.floor
+            light = light_of_drive(values, self._curve)
+            light *= self.span
+            light += self.floor
+            return light
 
     def luminance(self, drive: Array) -> Array:
         """Compute the luminance that drive values of shape (..., 3) make, cd/m²."""

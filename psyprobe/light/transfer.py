@@ -113,9 +113,12 @@ def light_of_drive(drive: Array, eotf: Eotf) -> Array:
     if isinstance(eotf, tuple):
         return _interpolate(drive, *_curve(eotf))
     toe = drive <= 12.92 * SRGB_JUNCTION
-    return xp.where(
-        toe, drive / 12.92, xp.clip((drive + 0.055) / 1.055, 0.0, None) ** 2.4
-    )
+    # In place, since memory for an image takes longer to get than to fill.
+    light = drive + 0.055
+    light /= 1.055
+    with np.errstate(invalid="ignore"):
+        light **= 2.4
+    return xp.where(toe, drive / 12.92, light) if xp.any(toe) else light
 
 
 def drive_of_light(light: Array, eotf: Eotf, has_toe: bool = True) -> Array:
