@@ -1,12 +1,14 @@
-"""Time and memory of each command over a million questions, kept in one store.
+"""Time and memory of each command over a million questions, in stores that are merged.
 
     OMP_NUM_THREADS=1 python benchmarks/million_questions.py pixels|words [--questions 1000000]
-        [--workers N] [-o FOLDER]
+        [--workers N | --cluster] [-o FOLDER]
 
-Ten runs of a tenth each: `pixels` in ten joint draws of phase and position, a simulated observer in
-words under ten labels. Images are 16 x 16 px, so that the time is psyprobe's own. Each line is a
-process of its own: processor time and largest memory of the whole of it, its start included, and
-of the largest worker.
+`pixels` asks ten joint draws of phase and position in two shares, each with a store of its own; a
+simulated observer in words is asked ten times under ten labels, each in a store of its own. Images
+are 16 x 16 px, so that the time is psyprobe's own. Each line is a process of its own: processor time
+of it and its workers, its start included, and the largest memory of one of these processes. With
+--cluster two Dask workers are processes of their own, with a line each in the end. A run of more
+questions than a registry takes is refused by `publish`, which then ends with 4.
 """
 
 from __future__ import annotations
@@ -17,12 +19,19 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 from growth import OBSERVERS, page_of
 
 RUNS = 10
+SHARES = 2
+WORKERS = 2
+#: How `publish` ends where it left a run out.
+LEFT_OUT = 4
 
 
 def write_page(kind: str, questions: int, folder: Path) -> Path:
@@ -35,42 +44,80 @@ def write_page(kind: str, questions: int, folder: Path) -> Path:
 
 
 def commands(
-    kind: str, page: Path, folder: Path, workers: int | None
+    kind: str, page: Path, folder: Path, executor: Sequence[str]
 ) -> Iterator[list[str]]:
     """List what is run, in order: words of the command line."""
     store = str(folder / "runs.sqlite")
-    run = ["run", str(page), "--observer", OBSERVERS[kind], "--store", store]
-    run += ["--output", str(folder)]
-    parallel = [] if workers is None else ["--workers", str(workers)]
-    labels = ["", *(f"night-{i}" for i in range(1, RUNS))] if kind == "words" else [""]
-    yield [*run, "--plan"]
-    for label in labels:
-        yield [*run, *parallel, *(["--label", label] if label else [])]
-    yield [*run, "--plan"]
+    run = ["run", str(page), "--observer", OBSERVERS[kind], "--output", str(folder)]
+    if kind == "pixels":
+        parts = [["--shard", f"{i}/{SHARES}"] for i in range(1, SHARES + 1)]
+    else:
+        parts = [["--label", f"night-{i}"] for i in range(RUNS)]
+    stores = [str(folder / f"part-{i}.sqlite") for i in range(len(parts))]
+    yield [*run, "--store", stores[0], "--plan"]
+    for part, part_store in zip(parts, stores, strict=True):
+        yield [*run, *executor, *part, "--store", part_store]
+    yield ["store", "merge", *stores, "-o", store]
+    if kind == "pixels":
+        yield [*run, "--store", store]
+    yield [*run, "--store", store, "--plan"]
     yield ["score", store]
     yield ["store", "export", store, "-o", str(folder / "all.parquet")]
     if kind == "words":
         yield ["store", "export", store, "--tidy", "-o", str(folder / "tidy.csv")]
     yield ["report", store, "-o", str(folder / "report.html")]
+    registry = str(folder / "registry")
+    yield ["publish", store, "-o", registry, "--contributor", "Benchmark"]
+    yield ["registry", "check", registry]
+    yield ["registry", "build", registry, "-o", str(folder / "site")]
 
 
-def measure(words: list[str]) -> dict[str, object]:
-    """Run a command of psyprobe: processor seconds, and largest memory of a process, MB."""
-    environment = {**os.environ, "PSYPROBE_CACHE": ""}
-    with subprocess.Popen(
-        [sys.executable, "-m", "psyprobe", *words],
-        env=environment,
-        stdout=subprocess.DEVNULL,
-    ) as child:
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = status
-    if status:
-        raise RuntimeError(f"psyprobe {' '.join(words)} failed")
+def start(words: Sequence[str]) -> subprocess.Popen[bytes]:
+    """Start Python with some words of a command line."""
+    environment = {**os.environ, "PSYPROBE_CACHE": "", "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        [sys.executable, "-m", *words], env=environment, stdout=subprocess.DEVNULL
+    )
+
+
+def used(child: subprocess.Popen[bytes]) -> dict[str, Any]:
+    """Wait for a process: processor seconds of it and its own, and the largest memory of one, MB."""
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
     return {
-        "command": " ".join(word for word in words if not word.startswith("/")),
         "seconds": round(usage.ru_utime + usage.ru_stime, 1),
         "megabytes": usage.ru_maxrss // 1024,
     }
+
+
+def measure(words: Sequence[str]) -> dict[str, Any]:
+    """Run a command of psyprobe, and return what it used."""
+    child = start(["psyprobe", *words])
+    line = {"command": " ".join(word for word in words if not word.startswith("/"))}
+    line |= used(child)
+    if child.returncode not in (0, LEFT_OUT):
+        raise RuntimeError(f"psyprobe {' '.join(words)} failed")
+    return line
+
+
+@contextmanager
+def started_cluster(folder: Path, report: Callable[[Any], None]) -> Iterator[list[str]]:
+    """Start a scheduler of Dask and its workers on this machine; report what each used."""
+    file = folder / "scheduler.json"
+    file.unlink(missing_ok=True)
+    place = ["--scheduler-file", str(file), "--no-dashboard"]
+    worker = ["worker", "--nthreads", "1", "--no-nanny"]
+    words = [["scheduler", "--host", "127.0.0.1", "--port", "0"], *[worker] * WORKERS]
+    children = [start(["dask", *each, *place]) for each in words]
+    try:
+        while not file.exists():
+            time.sleep(0.1)
+        yield ["--scheduler", json.loads(file.read_text())["address"]]
+    finally:
+        # The workers first: without a scheduler they would wait for it.
+        for child, (name, *_) in reversed([*zip(children, words, strict=True)]):
+            child.terminate()
+            report({"command": f"dask {name}", **used(child)})
 
 
 def main() -> None:
@@ -79,17 +126,31 @@ def main() -> None:
     )
     parser.add_argument("kind", choices=[*OBSERVERS])
     parser.add_argument("--questions", type=int, default=1_000_000)
-    parser.add_argument("--workers", type=int, help="worker processes of each run")
     parser.add_argument("-o", "--output", type=Path, help="folder for all files")
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--workers", type=int, help="worker processes of each run")
+    group.add_argument("--cluster", action="store_true", help="run through Dask")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as temporary:
+    with tempfile.TemporaryDirectory() as temporary, ExitStack() as stack:
         folder = options.output or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
+
+        def report(line: Any) -> None:
+            """Print a line and keep it in a file: what is measured is not lost."""
+            print(json.dumps(line), flush=True)
+            with (folder / "lines.jsonl").open("a") as file:
+                file.write(f"{json.dumps(line)}\n")
+
+        executor: list[str] = []
+        if options.workers is not None:
+            executor = ["--workers", str(options.workers)]
+        if options.cluster:
+            executor = stack.enter_context(started_cluster(folder, report))
         page = write_page(options.kind, options.questions, folder)
-        for words in commands(options.kind, page, folder, options.workers):
-            print(json.dumps(measure(words)), flush=True)
-        size = (folder / "runs.sqlite").stat().st_size
-        print(json.dumps({"store, MB": size // 10**6}))
+        for words in commands(options.kind, page, folder, executor):
+            report(measure(words))
+        for name in ("runs.sqlite", "all.parquet", "report.html"):
+            report({f"{name}, MB": round((folder / name).stat().st_size / 1e6, 1)})
 
 
 if __name__ == "__main__":

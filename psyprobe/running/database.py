@@ -179,6 +179,8 @@ _ORDER = {
 }
 #: Rows are looked up and read so many at a time: nobody is kept from writing meanwhile.
 _CHUNK = 500
+#: Memory of a store without a file, KiB; what is more lies in a temporary file.
+_MEMORY_KIB = 2**16
 #: The cells of a row that its checksum covers.
 Row = tuple[Any, ...]
 
@@ -375,6 +377,14 @@ class Database:
             self.insert("origin", [(rows[0][0], *cells)])
         return int(rows[0][0])
 
+    def copy_answers(self, target: Database) -> None:
+        """Copy all but runs and attempts into a database, in place of what it holds."""
+        with self._explain_errors():
+            self._connection.backup(target._connection)
+        with target.transaction():
+            for table in ("run", *["attempt"] * target.has_attempts()):
+                target._connection.execute(f"DELETE FROM {table}")
+
     def vacuum(self) -> None:
         """Rewrite the file without empty space."""
         with self._explain_errors():
@@ -489,9 +499,10 @@ def _write_marks(values: Sequence[Any]) -> str:
 def connect(path: Path | None, name: str, create: bool) -> sqlite3.Connection:
     """Open the SQLite file of a store, or a store in memory if there is no path."""
     if path is None:
-        return sqlite3.connect(
-            ":memory:", isolation_level=None, check_same_thread=False
-        )
+        # SQLite's name of a file that it makes only for what is more than the cache, and deletes.
+        connection = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        connection.execute(f"PRAGMA cache_size = {-_MEMORY_KIB}")
+        return connection
     if path.is_dir():
         raise StoreError(f"{name} is a folder; give the name of a file in it")
     if path.exists() and not path.is_file():

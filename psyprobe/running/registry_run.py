@@ -46,6 +46,9 @@ FILE_SIZES = {
 #: Largest size of the answers of a run, bytes, and how far they may unpack.
 _ANSWERS_SIZE = 64 * 2**20
 _PACKING_RATIO = 200
+#: Fewest bytes of a question in packed answers: no packing shortens its digests, of what was shown
+#: where the run names it and where it is described, and of the question.
+_QUESTION_SIZE = 3 * DIGEST_DIGITS // 2
 #: Most observers, revisions, experiments and runs; of each.
 _MOST_FOLDERS = 50_000
 #: Longest line of answers, bytes: a list of nothing takes 24 times its text in memory.
@@ -135,13 +138,43 @@ def read_file(path: Path) -> bytes:
         raise UnsoundError("path", f"no {path.name}: {error.strerror}") from None
     if not stat.S_ISREG(status.st_mode):
         raise UnsoundError("path", f"{path.name} is no file but a link or a folder")
-    if status.st_size > FILE_SIZES[path.name]:
-        raise UnsoundError(
-            "size",
-            f"{path.name} has {status.st_size:,} bytes; give at most "
-            f"{FILE_SIZES[path.name]:,}",
-        )
+    _check_size(path.name, status.st_size)
     return path.read_bytes()
+
+
+def _check_size(name: str, size: int) -> None:
+    """Refuse a file of a run that is too large."""
+    if size > FILE_SIZES[name]:
+        raise UnsoundError(
+            "size", f"{name} has {size:,} bytes; give at most {FILE_SIZES[name]:,}"
+        )
+
+
+def refuse_many(records: Sequence[RunRecord]) -> None:
+    """Refuse a run, by its records alone, of which the answers cannot fit into a registry's file.
+
+    Parameters
+    ----------
+    records : sequence of RunRecord
+        The run; one record for each variant.
+
+    Raises
+    ------
+    UnsoundError
+        There are so many questions.
+    """
+    most = FILE_SIZES[ANSWERS_FILE] // _QUESTION_SIZE
+    names: set[str] = set()
+    for record in records:
+        texts = _texts([record.layout, record.outcome])
+        names.update(text for text in texts if len(text) == DIGEST_DIGITS)
+        if len(names) > most:
+            raise UnsoundError(
+                "size",
+                f"it has more than {most:,} questions, and packed answers of a run may have "
+                f"{FILE_SIZES[ANSWERS_FILE]:,} bytes; publish an experiment with fewer levels or "
+                "variants",
+            )
 
 
 def unpack(packed: bytes) -> bytes:
@@ -162,10 +195,23 @@ def unpack(packed: bytes) -> bytes:
 
 
 def pack(unpacked: bytes) -> bytes:
-    """Pack the answers of a run, the same bytes whenever and wherever by one version of zlib."""
+    """Pack the answers of a run, the same bytes whenever and wherever by one version of zlib.
+
+    Raises
+    ------
+    UnsoundError
+        They are more than a registry takes.
+    """
+    if len(unpacked) > _ANSWERS_SIZE:
+        raise UnsoundError(
+            "size",
+            f"the answers have {len(unpacked):,} bytes; give at most {_ANSWERS_SIZE:,}",
+        )
     # Digits and digests repeat little: packed as filtered data they take a tenth less.
     encoder = zlib.compressobj(9, zlib.DEFLATED, _GZIP, strategy=zlib.Z_FILTERED)
-    return encoder.compress(unpacked) + encoder.flush()
+    packed = encoder.compress(unpacked) + encoder.flush()
+    _check_size(ANSWERS_FILE, len(packed))
+    return packed
 
 
 def scores_text(scores: JsonMapping) -> str:

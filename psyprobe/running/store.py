@@ -58,7 +58,7 @@ class Store:
     Parameters
     ----------
     path : str, Path or None
-        The file; None keeps everything in memory and forgets it on closing.
+        The file; None keeps all in memory, and much in a temporary file, and forgets it on closing.
     create : bool
         Whether a file that does not exist yet may be made.
 

@@ -7,9 +7,11 @@ import gzip
 import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import psyprobe as pp
@@ -33,7 +35,9 @@ from psyprobe.running import registry_run
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.registry_run import (
     UnsoundError,
+    pack,
     parse_json,
+    refuse_many,
     run_folders,
     unpack,
 )
@@ -295,6 +299,21 @@ def test_a_revision_is_of_weights_or_of_what_the_server_lists() -> None:
     assert len({revision(card, "ca2d", origins) for origins in nights}) == 2
     weights = [{"name": "torch:n", "weights_digest": digit * 64} for digit in "ab"]
     assert len({revision(table, "ca2d", []) for table in weights}) == 2
+
+
+def test_a_run_too_large_for_a_registry_is_refused_before_it_is_read() -> None:
+    def record(count: int) -> RunRecord:
+        keys = [sha256(b"%d" % i).hexdigest() for i in range(count)]
+        layout = {"pairs": [[key, keys[0]] for key in keys]}
+        return RunRecord("page", "", "", "pixels", "", {}, "detection", layout, {})
+
+    refuse_many([record(20_000)])
+    # A whole run of them is larger still: their digests alone do not fit.
+    with pytest.raises(UnsoundError, match="more than 87,381 questions") as refusal:
+        refuse_many([record(87_400)])
+    assert refusal.value.code == "size"
+    with pytest.raises(UnsoundError, match=r"answers\.jsonl\.gz has .* give at most"):
+        pack(np.random.default_rng(36).bytes(5 * 2**20))
 
 
 def test_the_schema_names_the_place_of_each_fault() -> None:

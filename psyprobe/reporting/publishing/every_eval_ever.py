@@ -39,7 +39,6 @@ from psyprobe.reporting.publishing.items import item_contents
 from psyprobe.reporting.publishing.publish import (
     Published,
     Terms,
-    copy_answers,
     describe_run,
     grouped_runs,
     refuse_random_weights,
@@ -156,7 +155,7 @@ def _export_store(
 ) -> Iterator[Published]:
     """Export the finished runs of a store."""
     with Store(path, create=False) as stored, RecordingStore() as copy:
-        copy_answers(stored, copy)
+        stored.database.copy_answers(copy.database)
         for records in grouped_runs(stored):
             first = records[0]
             names = (first.experiment, labelled(first.observer, first.label))

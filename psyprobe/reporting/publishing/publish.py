@@ -30,7 +30,6 @@ from psyprobe.reporting.publishing.identity import (
 from psyprobe.reporting.publishing.items import item_contents, withhold_folder
 from psyprobe.reporting.publishing.people import Codes, with_codes
 from psyprobe.reporting.publishing.scoring import load_records, score_records
-from psyprobe.running.database import chunks
 from psyprobe.running.protocol import DIGEST_DIGITS, RunRecord, labelled
 from psyprobe.running.registry_run import (
     ANSWERS_FILE,
@@ -42,6 +41,7 @@ from psyprobe.running.registry_run import (
     answers_digest,
     load_run,
     pack,
+    refuse_many,
     scores_text,
     write_answers,
 )
@@ -131,7 +131,7 @@ def publish(
     licence = terms.licence or str(page.get("licence", ""))
     outcomes = []
     with Store(store, create=False) as source, RecordingStore() as copy:
-        copy_answers(source, copy)
+        source.database.copy_answers(copy.database)
         groups = list(grouped_runs(source))
         failures = list(_failed_runs(source)) if failed else []
         if not groups and not failures:
@@ -142,6 +142,7 @@ def publish(
             names = (first.experiment, labelled(first.observer, first.label))
             try:
                 check_terms(first, page, terms)
+                refuse_many(records)
                 if observer_kind(first.observer_card).startswith("person"):
                     refuse_few_people(first, groups, root, terms)
                     published, answers = with_codes(records, copy, codes)
@@ -195,14 +196,6 @@ def _build_failed(
     _, run["observer"]["revision"], _, run["run"] = run_path(run)
     path = "/".join(("results", *run_path(run)))
     return path, {RUN_FILE: json_text(run).encode()}
-
-
-def copy_answers(source: Store, copy: Store) -> None:
-    """Copy all answers of a store, and what digests in them stand for, without its runs."""
-    for contents in chunks(source.all_contents()):
-        copy.add_contents(contents)
-    for answers in chunks(source.all_answers()):
-        copy.add_timed(answers)
 
 
 def _open_registry(root: Path, terms: Terms) -> Path:
@@ -304,6 +297,8 @@ def _build_files(
 ) -> dict[str, bytes]:
     """Build the four files of a run, scored from what the files hold."""
     text = records[0].experiment_toml
+    # First: what is too large is not scored.
+    packed = pack(unpacked)
     with RecordingStore() as alone:
         loaded = load_run(run, text, unpacked, alone)
         alone.add_contents(item_contents(records, copy))
@@ -311,7 +306,7 @@ def _build_files(
     return {
         RUN_FILE: json_text(run).encode(),
         PAGE_FILE: text.encode(),
-        ANSWERS_FILE: pack(unpacked),
+        ANSWERS_FILE: packed,
         SCORES_FILE: scores_text(scores).encode(),
     }
 
