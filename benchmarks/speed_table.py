@@ -241,7 +241,7 @@ def batch_of_certificates() -> Row:
     )
 
 
-def plaids() -> Row:
+def plaids() -> list[Row]:
     envelope = np.exp(-(PLACES**2) / 2)
 
     def fused() -> np.ndarray:
@@ -253,16 +253,29 @@ def plaids() -> Row:
             image += 100
         return light
 
-    def ours() -> object:
+    def with_parts() -> object:
         upright = pp.gabor(frequency=FREQUENCY, contrast=0.1)
         return upright + pp.gabor(frequency=FREQUENCY, contrast=0.1, orientation=90)
 
-    return Row(
-        "plaids of two Gabors",
-        "batch of 100, float64, over one product of H x 2 and 2 x W an image",
-        ratio(ours, fused),
-        1.5,
-    )
+    def alone() -> object:
+        upright = pp.stimulus.Gabor(frequency=FREQUENCY, contrast=0.1)
+        return (upright + upright.changed(orientation=90.0)).draw()
+
+    peer = "over one product of H x 2 and 2 x W an image"
+    return [
+        Row(
+            "plaids and their Gabors",
+            f"batch of 100, float64, {peer}",
+            ratio(with_parts, fused),
+            1.5,
+        ),
+        Row(
+            "plaids of two Gabors",
+            f"batch of 100, float64, {peer}",
+            ratio(alone, fused),
+            1.5,
+        ),
+    ]
 
 
 # -- runs
@@ -464,7 +477,7 @@ ROWS: dict[str, Callable[[], list[Row]]] = {
     "dither": lambda: [dither()],
     "certificate": lambda: [certificate(), red_green_certificate()],
     "certificates": lambda: [batch_of_certificates()],
-    "plaids": lambda: [plaids()],
+    "plaids": plaids,
     "vit": lambda: [vit_experiment()],
     "lite0": lite0_experiment,
     "small": small_experiment,

@@ -192,8 +192,8 @@ def inspect_logs() -> list[Row]:
 def of_speed_table(name: str) -> list[Row]:
     import speed_table
 
-    (row,) = speed_table.ROWS[name]()
-    return [(row.work, row.condition, row.value, row.bar)]
+    rows = speed_table.ROWS[name]()
+    return [(row.work, row.condition, row.value, row.bar) for row in rows]
 
 
 ROWS: dict[str, Callable[..., list[Row]]] = {

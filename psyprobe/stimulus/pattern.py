@@ -311,6 +311,15 @@ class Modulation(Specification):
         images = self.unit() * amplitude[:, None, None] + offset[:, None, None]
         return backend.array(images)
 
+    def factors(
+        self, amplitude: FloatArray, offset: FloatArray
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Factor the images that `paint` draws into columns, (n, H, k), and rows, (n, k, W).
+
+        A sum of such kinds is one product; None where this kind's patterns are none.
+        """
+        return None
+
     def modulation(self, backend: Backend) -> Array:
         """Draw the light's relative change from the background, about 0, shape (..., H, W)."""
         contrast = self.per_image("contrast")

@@ -61,6 +61,7 @@ _MACHINERY = {
     "dicts",
     "digests",
     "envelope",
+    "factors",
     "family",
     "files",
     "fit_offsets",

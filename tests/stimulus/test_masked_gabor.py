@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from psyprobe.errors import InputError
 from psyprobe.stimulus import Gabor, Grating, specification_from_dict
+from psyprobe.stimulus.backend import Backend
 from psyprobe.stimulus.catalogue import load_stimulus
 
 
@@ -18,6 +21,25 @@ def test_is_the_sum_of_a_gabor_and_a_grating() -> None:
     target = Gabor(contrast=0.3, radius=0.25, **where).draw().luminance
     mask = Grating(contrast=0.2, **where).draw().luminance
     np.testing.assert_allclose(masked, target + mask - 32, rtol=1e-13)
+
+
+def test_parts_of_a_grid_add_up_as_each_is_painted() -> None:
+    class Dimmed(Gabor):
+        def paint(self, amplitude: Any, offset: Any, backend: Backend) -> Any:
+            return super().paint(amplitude / 2, offset, backend)
+
+    where = {"frequency": 2.0, "size": 32, "radius": 0.2, "ppd": 32}
+    mask = Gabor(contrast=np.array([[0.1], [0.2], [0.3]]), orientation=30, **where)
+    light = mask.draw().luminance
+    for kind, values in [
+        (Gabor, {"balanced": True}),
+        (Gabor, {"aspect": 2.0}),
+        (Dimmed, {}),
+    ]:
+        target = kind(contrast=np.array([0.2, 0.4]), orientation=-70, **where, **values)
+        expected = light + target.draw().luminance - 100
+        summed = (target + mask).draw().luminance
+        np.testing.assert_allclose(summed, expected, rtol=1e-13)
 
 
 def test_target_peaks_at_the_centre_and_with_the_mask() -> None:

@@ -67,16 +67,24 @@ class _Wave(Modulation):
         )
         self._require("frequency", self.frequency * longest >= _FEWEST_CYCLES, allowed)
 
-    def _paint_separable(
-        self,
-        amplitude: FloatArray,
-        offset: FloatArray,
-        backend: Backend,
-        *,
-        radius: FloatArray | None = None,
-        balanced: bool = False,
-    ) -> Array:
-        """Draw the wave under a Gaussian envelope of a radius, or under none, as an outer product.
+    def factors(
+        self, amplitude: FloatArray, offset: FloatArray
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Factor the images that `paint` draws; None of a window that is no such product."""
+        # A kind that paints in another way draws another pattern.
+        if type(self).paint is not _Wave.paint or not self._is_product:
+            return None
+        return self._factor(amplitude, offset)
+
+    @property
+    def _is_product(self) -> bool:
+        """Tell whether the envelope is a product of a column and a row."""
+        return self.window in ("none", "gaussian") and bool(np.all(self.aspect == 1))
+
+    def _factor(
+        self, amplitude: FloatArray, offset: FloatArray, *, bare: bool = False
+    ) -> tuple[FloatArray, FloatArray]:
+        """Factor the wave under its Gaussian envelope, or the bare wave, (n, H, k) and (n, k, W).
 
         cos(a + b) = cos a cos b - sin a sin b, and a round Gaussian is a product: so each image is
         a product of an H x 2 and a 2 x W matrix. Balancing subtracts the multiple of the envelope
@@ -92,13 +100,13 @@ class _Wave(Modulation):
         down = 2 * np.pi * (frequency * sine)[:, None] * dy
         envelope_x = np.ones_like(dx)
         envelope_y = np.ones_like(dy)
-        if radius is not None:
-            double_variance = (2 * radius**2)[:, None]
+        if self.window == "gaussian" and not bare:
+            double_variance = (2 * self.per_image("radius") ** 2)[:, None]
             envelope_x = np.exp(-(dx**2) / double_variance)
             envelope_y = np.exp(-(dy**2) / double_variance)
         columns = [np.cos(across) * envelope_x, -np.sin(across) * envelope_x]
         rows = [np.cos(down) * envelope_y, np.sin(down) * envelope_y]
-        if balanced:
+        if self.balanced and not bare:
             total = np.einsum(
                 "nhk,nkw->n", np.stack(rows, axis=2), np.stack(columns, axis=1)
             )
@@ -110,23 +118,30 @@ class _Wave(Modulation):
             # The mean rides along as one more row and column, which saves a pass over the images.
             columns.append(np.full(dx.shape, offset[:, None]))
             rows.append(np.ones_like(dy))
-        row_factors = backend.array(np.stack(rows, axis=2))
-        return row_factors @ backend.array(np.stack(columns, axis=1))
+        return np.stack(rows, axis=2), np.stack(columns, axis=1)
 
     def paint(
         self, amplitude: FloatArray, offset: FloatArray, backend: Backend
     ) -> Array:
         """Draw ``offset + amplitude * windowed wave``, shape (n, H, W)."""
-        if self.window in ("none", "gaussian"):
-            radius = self.per_image("radius") if self.window == "gaussian" else None
-            return self._paint_separable(amplitude, offset, backend, radius=radius)
+        if self._is_product:
+            columns, rows = map(backend.array, self._factor(amplitude, offset))
+            return columns @ rows
+        return self._paint_window(amplitude, offset, backend)
+
+    def _paint_window(
+        self, amplitude: FloatArray, offset: FloatArray, backend: Backend
+    ) -> Array:
+        """Draw a wave behind a window that is multiplied on."""
         # Images that share a window share its drawing.
         names = [name for name in _GEOMETRY if name in self.numeric]
         columns = np.stack([self.per_image(name) for name in names])
         distinct, window_index = np.unique(columns, axis=1, return_inverse=True)
         numbers = dict(zip(names, distinct, strict=True))
         windows = backend.array(self._draw_windows(numbers))
-        change = self._paint_separable(amplitude, np.zeros_like(offset), backend)
+        bare = self._factor(amplitude, np.zeros_like(offset), bare=True)
+        carrier_columns, carrier_rows = map(backend.array, bare)
+        change = carrier_columns @ carrier_rows
         change *= windows if len(windows) == 1 else windows[window_index.ravel()]
         change += backend.array(offset[:, None, None])
         return change
@@ -296,15 +311,10 @@ class Gabor(_Wave):
         """Compute bounds of the pixels' light without drawing; none for balanced Gabors."""
         return None if self.balanced else super().bounds()
 
-    def paint(
+    def _paint_window(
         self, amplitude: FloatArray, offset: FloatArray, backend: Backend
     ) -> Array:
-        """Draw ``offset + amplitude * Gabor``, shape (n, H, W)."""
-        if np.all(self.aspect == 1):
-            radius = self.per_image("radius")
-            return self._paint_separable(
-                amplitude, offset, backend, radius=radius, balanced=self.balanced
-            )
+        """Draw Gabors under ellipses."""
         # An oblique ellipse is no product of rows and columns: it is multiplied on.
         dx, dy = pattern.offsets(
             self.shape, self.ppd, self.per_image("x"), self.per_image("y")
@@ -319,10 +329,10 @@ class Gabor(_Wave):
         sigma = self.per_image("radius")[:, None, None]
         ratio = self.per_image("aspect")[:, None, None]
         envelope = np.exp(-(across**2 + (along / ratio) ** 2) / (2 * sigma**2))
-        carrier = self._paint_separable(
-            np.ones_like(amplitude), np.zeros_like(offset), Backend()
+        carrier_columns, carrier_rows = self._factor(
+            np.ones_like(amplitude), np.zeros_like(offset), bare=True
         )
-        change = carrier * envelope
+        change = carrier_columns @ carrier_rows * envelope
         if self.balanced:
             share = change.sum(axis=(1, 2)) / envelope.sum(axis=(1, 2))
             change -= envelope * share[:, None, None]

@@ -245,6 +245,45 @@ class Sum(Specification):
     def _draw_pixels(self, backend: Backend) -> tuple[Array, str]:
         """Draw the background changed by all parts, refusing a sum that needs negative light."""
         grey = not any(part.in_colour for part in self.parts)
+        if grey and (product := self._factors()):
+            columns, rows = map(backend.array, product)
+            pixels = columns @ rows
+        else:
+            pixels = self._add_parts(grey, backend)
+        darkest = float(pixels.min())
+        # Black letters that share a pixel sum to black but for rounding.
+        rounding = 8 * np.finfo(backend.dtype).eps * float(np.max(self.luminance))
+        if darkest < -rounding:
+            raise InputError(
+                f"the parts together would need negative light ({darkest:g}); lower their "
+                "contrasts, or the density of noise"
+            )
+        if darkest < 0:
+            pixels = pixels * (pixels > 0)
+        return pixels, "luminance" if grey else "lms"
+
+    def _factors(self) -> tuple[FloatArray, FloatArray] | None:
+        """Factor the light into columns and rows; None where a part is no product of these."""
+        factors: list[list[FloatArray]] = []
+        for part in self.parts:
+            luminance = part.per_image("luminance")
+            # The mean rides along with the first part.
+            offset = np.zeros_like(luminance) if factors else luminance
+            factor = part.factors(part.per_image("contrast") * luminance, offset)
+            if factor is None:
+                return None
+            spread = [self._spread(part.batch, values) for values in factor]
+            factors.append(spread)
+        columns, rows = zip(*factors, strict=True)
+        return np.concatenate(columns, axis=-1), np.concatenate(rows, axis=-2)
+
+    def _spread(self, batch: Shape, values: FloatArray) -> FloatArray:
+        """Repeat matrices of a part's flattened batch over the batch of the sum."""
+        shape = values.shape[1:]
+        return np.broadcast_to(values.reshape(*batch, *shape), (*self.batch, *shape))
+
+    def _add_parts(self, grey: bool, backend: Backend) -> Array:
+        """Draw the background changed by each part in turn, in luminance if grey and else LMS."""
         total: Array = None
         for part in self.parts:
             change = part.modulation(backend)
@@ -263,24 +302,11 @@ class Sum(Specification):
             total += 1
             if level.size == 1:
                 total *= luminance
-                pixels = total
-            else:
-                pixels = luminance * total
-            space = "luminance"
-        else:
-            background = backend.array(target.background_lms[:, None, None])
-            planes = luminance[..., None, :, :] * background * (1 + total)
-            pixels = array_namespace(planes).moveaxis(planes, -3, -1)
-            space = "lms"
-        darkest = float(pixels.min())
-        # Black letters that share a pixel sum to black but for rounding.
-        rounding = 8 * np.finfo(backend.dtype).eps * float(np.max(target.luminance))
-        if darkest < -rounding:
-            raise InputError(
-                f"the parts together would need negative light ({darkest:g}); lower their "
-                "contrasts, or the density of noise"
-            )
-        return (pixels * (pixels > 0) if darkest < 0 else pixels), space
+                return total
+            return luminance * total
+        background = backend.array(target.background_lms[:, None, None])
+        planes = luminance[..., None, :, :] * background * (1 + total)
+        return array_namespace(planes).moveaxis(planes, -3, -1)
 
 
 def _check_backgrounds(parts: Sequence[Modulation]) -> None:

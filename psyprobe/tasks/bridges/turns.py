@@ -229,12 +229,19 @@ def turns_of(record: RunRecord, store: Store, folder: Path) -> Iterator[Turn]:
         for answered, turns in recorder.answers(batches, recall):
             stored_answer = stored_answers[answered.question.key]
             resized = any(
-                stored_answer[name] != value
+                not _agree(stored_answer[name], value)
                 for name, value in answered.answer.items()
                 if name != "reply"
             )
             yield from (replace(turn, resized=resized) for turn in turns)
         schedule.tell(stored_answers)
+
+
+def _agree(stored: Any, measured: Any) -> bool:
+    """Tell whether a measurement is the stored one but for another machine's rounding."""
+    if isinstance(stored, float) and isinstance(measured, float):
+        return math.isclose(stored, measured, rel_tol=1e-9, abs_tol=1e-12)
+    return bool(stored == measured)
 
 
 def _stored_answer(
