@@ -167,23 +167,24 @@ def measure_images(
         As in `ImageMeasurements`. Light that went through drive values is measured in levels and
         contrasts only: all else was measured on the light as it was drawn.
     """
-    images = to_float64(pixels)
+    images = pixels if hasattr(pixels, "reshape") else to_float64(pixels)
     shape = spec.extent if space == "luminance" else (*spec.extent, 3)
     dimensions = len(shape)
-    if images.shape[-dimensions:] != shape:
+    if tuple(images.shape[-dimensions:]) != shape:
         raise InputError(
-            f"the image has shape {images.shape}; {spec!r} in {space} has shape "
+            f"the image has shape {tuple(images.shape)}; {spec!r} in {space} has shape "
             f"{(*spec.batch, *shape)}"
         )
-    batch = images.shape[:-dimensions]
+    batch = tuple(images.shape[:-dimensions])
     if batch != spec.batch:
         raise InputError(f"{batch} images do not go with {spec.batch} specifications")
     images = images.reshape(-1, *shape)
-    brightest = images.max(axis=tuple(range(1, images.ndim)))
-    if not (brightest > 0).all():
-        raise InputError(f"the image is black; {spec!r} has light everywhere")
     measurements: list[Measurement] = []
-    for index, (image, single) in enumerate(zip(images, spec.singles(), strict=True)):
+    for index, (values, single) in enumerate(zip(images, spec.singles(), strict=True)):
+        # One at a time: widened to float64, a batch leaves the cache.
+        image = to_float64(values)
+        if not image.max() > 0:
+            raise InputError(f"the image is black; {spec!r} has light everywhere")
         collected = ImageMeasurements(
             single.luminance,
             precision,
