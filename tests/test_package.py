@@ -273,3 +273,23 @@ def test_every_place_names_one_version_and_the_same_requirements() -> None:
     assert {line.strip(" -") for line in run.split("\n")} == expected | {
         f"python {parser['options']['python_requires']}"
     }
+
+
+def test_imports_of_a_command_are_kept_without_looking_for_garbage(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "heavy.py").write_text("import gc; looked = gc.isenabled()", "utf-8")
+    code = (
+        "import gc; from psyprobe.files.lazy import import_for_good as load; "
+        "print(load('heavy').looked, gc.isenabled(), gc.get_freeze_count() > 0); "
+        "gc.unfreeze(); load('heavy'); print(gc.get_freeze_count())"
+    )
+    printed = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=1200,
+    ).stdout
+    assert printed.split() == ["False", "True", "True", "0"]

@@ -10,7 +10,6 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 
 from psyprobe.errors import InputError
 from psyprobe.files.json_types import JsonMapping, JsonObject
+from psyprobe.files.lazy import import_for_good
 
 #: Tables that a page of commands may have, and keys that the table of a command may have.
 _TABLES = ("shared", "commands", "extensions")
@@ -83,7 +83,7 @@ def load_function(place: str) -> Any:
     'list_command'
     """
     module, _, name = place.partition(":")
-    return getattr(import_module(module), name)
+    return getattr(import_for_good(module), name)
 
 
 def extensions_of(command: str, hook: str) -> Iterator[Any]:

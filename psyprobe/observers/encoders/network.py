@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import gc
 import hashlib
 import sys
 import threading
@@ -34,6 +35,7 @@ from psyprobe.errors import (
     unknown_name,
 )
 from psyprobe.files.json_types import JsonMapping
+from psyprobe.files.lazy import import_for_good
 from psyprobe.observers.encoders.folding import fold_batch_norms
 from psyprobe.observers.images import (
     check_finite,
@@ -614,6 +616,10 @@ def module_digest(module: torch.nn.Module) -> str:
 @contextmanager
 def seeded() -> Iterator[None]:
     """Seed the random weights of networks built within the block, restoring the random state."""
+    if gc.get_freeze_count():
+        # A process that keeps its imports for good, such as a command, keeps torch too; triton,
+        # which the libraries of networks import, complains at the end if it is kept.
+        import_for_good("torch")
     import torch
 
     with torch.random.fork_rng(devices=[]):
