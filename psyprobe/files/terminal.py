@@ -65,10 +65,12 @@ def harmless(cell: Any) -> Any:
     """
     if not isinstance(cell, str):
         return cell
+    is_formula = cell.lstrip().startswith(("=", "+", "-", "@"))
+    if cell.isprintable() and not is_formula:
+        return cell
     try:
         float(cell)
     except ValueError:
-        is_formula = cell.lstrip().startswith(("=", "+", "-", "@"))
         return f"'{printable(cell)}" if is_formula else printable(cell)
     return cell
 

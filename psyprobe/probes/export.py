@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import csv
+import gc
 import json
 import pickle
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
-from functools import cache, partial
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from sys import intern
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.json_types import JsonObject
@@ -26,9 +29,14 @@ from psyprobe.running.store import Store
 if TYPE_CHECKING:
     import pandas as pd
 
+#: A column by its name, and several.
+Column: TypeAlias = tuple[str, list[Any]]
+Columns: TypeAlias = dict[str, list[Any]]
 _EPOCH = datetime(1970, 1, 1)
-#: Rows of a Parquet file that are in memory at once.
-_PART = 5000
+#: Rows that are in memory at once.
+_PART = 500
+#: Parts of a group of rows in a Parquet file.
+_PARTS = 10
 
 
 def export(store: Store, path: str | Path) -> int:
@@ -61,12 +69,13 @@ def export(store: Store, path: str | Path) -> int:
     count = store.database.count("answer")
     if not count:
         raise InputError(f"{store.name} holds no answers; run an experiment first")
-    write_whole(file, partial(_WRITERS[file.suffix], store, count))
+    with _paused_collector():
+        write_whole(file, partial(_WRITERS[file.suffix], store, count))
     return count
 
 
-def answer_rows(store: Store, count: int) -> Iterator[JsonObject]:
-    """Iterate over table rows of the first answers of a store.
+def answer_tables(store: Store, count: int, size: int) -> Iterator[Columns]:
+    """Iterate over tables of the first answers of a store, each of several answers in turn.
 
     Parameters
     ----------
@@ -74,31 +83,34 @@ def answer_rows(store: Store, count: int) -> Iterator[JsonObject]:
         An open store.
     count : int
         Number of answers: others may come while a table is written.
+    size : int
+        Answers of one table.
 
     Yields
     ------
     dict
-        "question" (the key), "experiment", "observer", "version", "time" (UTC, milliseconds since
-        1970), "origin" (JSON), the "levels.", what is stored of the "request." and the "stimulus.",
-        for pairs the parameters of "test." and "reference.", "values." by layer and measure, and
-        the "answer." itself. Lists are JSON.
+        Lists of cells by column: "question" (the key), "experiment", "observer", "version", "time"
+        (UTC, milliseconds since 1970), "origin" (JSON), the "levels.", what is stored of the
+        "request." and the "stimulus.", for pairs the parameters of "test." and "reference.",
+        "values." by layer and measure, and the "answer." itself. Lists in cells are JSON.
     """
     pairs, measures = _read_pair_runs(store)
-    for chunk in chunks(islice(store.all_answers(), count)):
+    answers = islice(store.all_answers(), count)
+    while part := list(islice(answers, size)):
         digests: set[str] = set()
-        for answered, _ in chunk:
+        for answered, _ in part:
             question = answered.question
             digests |= {question.observer, question.request, question.stimulus}
             digests.update(pairs.get(question.stimulus, ()))
         contents = store.contents(digests)
-        # Many answers share a request, a reference and an origin.
-        columns = cache(partial(_content_columns, contents))
-        origins = {id(answered.origin): answered.origin for answered, _ in chunk}
+        # Many answers share an origin.
+        origins = {id(answered.origin): answered.origin for answered, _ in part}
         origin_texts = {
             key: json.dumps(vars(origin), sort_keys=True)
             for key, origin in origins.items()
         }
-        for answered, milliseconds in chunk:
+        rows = []
+        for answered, milliseconds in part:
             question = answered.question
             card = contents.get(question.observer, {})
             row = {
@@ -108,19 +120,21 @@ def answer_rows(store: Store, count: int) -> Iterator[JsonObject]:
                 "version": question.version,
                 "time": milliseconds,
                 "origin": origin_texts[id(answered.origin)],
-                **_flatten("levels", answered.levels),
-                **columns("request", question.request),
-                **columns("stimulus", question.stimulus),
+                "levels": answered.levels,
+                "request": contents.get(question.request, {}),
+                "stimulus": contents.get(question.stimulus, {}),
             }
             pair = pairs.get(question.stimulus, ())
             for name, spec in zip(("test", "reference"), pair, strict=False):
-                row |= columns(name, spec)
-            row |= _label_values(
+                row[name] = contents.get(spec, {})
+            row["values"] = _label_values(
                 answered.answer.get("values"),
                 card.get("features") or ["difference"],
                 measures.get(question.request),
             )
-            yield row | _flatten("answer", answered.answer)
+            row["answer"] = answered.answer
+            rows.append(row)
+        yield _arrange(rows)
 
 
 def export_trials(store: Store, path: str | Path) -> int:
@@ -156,22 +170,30 @@ def export_trials(store: Store, path: str | Path) -> int:
         )
     views = ((record, store.with_label(record.label)) for record in records)
     rows = chain.from_iterable(iterate_rows(*view) for view in views)
-    write_whole(file, partial(_write_rows, rows))
+    write_whole(file, partial(_write_tables, map(_arrange, chunks(rows))))
     return sum(map(count_rows, records))
+
+
+@contextmanager
+def _paused_collector() -> Iterator[None]:
+    """Keep Python from looking for cycles within the block: rows are many, and in none."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _build_table(store: Store, count: int) -> pd.DataFrame:
     """Build a table of the first `count` answers of a store, with times as dates."""
     import pandas as pd
 
-    table = pd.DataFrame(_columns_of(list(answer_rows(store, count))))
+    (columns,) = answer_tables(store, count, count)
+    table = pd.DataFrame(columns)
     table["time"] = pd.to_datetime(table["time"], unit="ms")
     return table
-
-
-def _content_columns(contents: dict[str, Any], prefix: str, digest: str) -> JsonObject:
-    """Flatten what is stored under a digest to columns; none if nothing is."""
-    return _flatten(prefix, contents.get(digest, {}))
 
 
 def _read_pair_runs(
@@ -200,57 +222,95 @@ def _read_pair_runs(
 
 def _label_values(
     values: Any, layers: list[str], measures: list[str] | None
-) -> dict[str, float]:
-    """Name each number of an answer by its layer and measure."""
+) -> JsonObject:
+    """Name each number of an answer by its layer and measure; by its measure of a single layer."""
     if measures is None or len(values) != len(layers):
         return {}
-    columns = {}
-    for layer, row in zip(layers, values, strict=True):
-        prefix = f"values.{layer}" if len(layers) > 1 else "values"
-        for measure, value in zip(measures, row, strict=True):
-            columns[f"{prefix}.{measure}"] = value
+    tables = [dict(zip(measures, row, strict=True)) for row in values]
+    return dict(zip(layers, tables, strict=True)) if len(layers) > 1 else tables[0]
+
+
+def _arrange(rows: Sequence[JsonObject]) -> Columns:
+    """Arrange nested rows as columns, with None where a row has no such column."""
+    try:
+        return dict(_flatten(rows))
+    except KeyError:
+        pass
+    groups: defaultdict[Any, list[int]] = defaultdict(list)
+    for index, row in enumerate(rows):
+        groups[_shape_of(row)].append(index)
+    columns: Columns = {}
+    for indices in groups.values():
+        for name, cells in _flatten([rows[index] for index in indices]):
+            column = columns.setdefault(name, [None] * len(rows))
+            for index, cell in zip(indices, cells, strict=True):
+                column[index] = cell
     return columns
 
 
-def _flatten(prefix: str, value: Any) -> JsonObject:
-    """Flatten a nested table to keys joined with points, lists as JSON."""
-    if not isinstance(value, dict):
-        return {prefix: json.dumps(value) if isinstance(value, list) else value}
-    entries: JsonObject = {}
-    for key, element in value.items():
-        if isinstance(element, dict | list):
-            entries |= _flatten(f"{prefix}.{key}", element)
+def _shape_of(table: JsonObject) -> tuple[Any, ...]:
+    """Return the keys of a nested table, and those of tables in it."""
+    tables = ((key, value) for key, value in table.items() if isinstance(value, dict))
+    return (*table, *((key, _shape_of(value)) for key, value in tables))
+
+
+def _flatten(tables: Sequence[JsonObject], prefix: str = "") -> Iterator[Column]:
+    """Iterate over the columns of nested tables, by keys joined with points; lists become JSON.
+
+    Raises
+    ------
+    KeyError
+        The tables have not all the same keys.
+    """
+    first = tables[0]
+    if {*map(len, tables)} != {len(first)}:
+        raise KeyError
+    for key in first:
+        cells = [table[key] for table in tables]
+        kinds = {*map(type, cells)}
+        if kinds == {dict}:
+            yield from _flatten(cells, f"{prefix}{key}.")
+        elif dict in kinds:
+            raise KeyError
+        elif list in kinds:
+            yield (
+                prefix + key,
+                [
+                    json.dumps(cell) if isinstance(cell, list) else cell
+                    for cell in cells
+                ],
+            )
         else:
-            entries[f"{prefix}.{key}"] = element
-    return entries
+            yield prefix + key, cells
 
 
 def _write_csv(store: Store, count: int, path: Path) -> None:
-    """Write the first answers of a store as CSV, row by row."""
-    _write_rows(answer_rows(store, count), path)
+    """Write the first answers of a store as CSV, part by part."""
+    _write_tables(answer_tables(store, count, _PART), path)
 
 
-def _write_rows(rows: Iterable[JsonObject], path: Path) -> None:
-    """Write rows with a time as CSV, one by one; their columns need not be the same."""
-    columns: dict[str, None] = {}
+def _write_tables(tables: Iterable[Columns], path: Path) -> None:
+    """Write tables with a time as one CSV, one by one; their columns need not be the same."""
+    names: dict[str, None] = {}
     with (
         TemporaryFile(dir=path.parent) as body,
         path.open("w", newline="", encoding="utf-8") as file,
     ):
         count = 0
-        for row in rows:
-            time = _EPOCH + timedelta(milliseconds=row["time"])
-            row["time"] = time.isoformat(" ", "milliseconds")
-            columns |= dict.fromkeys(row)
-            pickle.dump([row.get(name) for name in columns], body)
+        for table in tables:
+            times = [_EPOCH + timedelta(milliseconds=time) for time in table["time"]]
+            table["time"] = [time.isoformat(" ", "milliseconds") for time in times]
+            names |= dict.fromkeys(table)
+            pickle.dump(table, body)
             count += 1
         body.seek(0)
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(columns)
+        writer.writerow(names)
         for _ in range(count):
-            cells = pickle.load(body)
-            cells += [None] * (len(columns) - len(cells))
-            writer.writerow(map(harmless, cells))
+            table = pickle.load(body)
+            empty = [None] * len(table["time"])
+            columns = [map(harmless, table.get(name, empty)) for name in names]
+            writer.writerows(zip(*columns, strict=True))
 
 
 def _write_parquet(store: Store, count: int, path: Path) -> None:
@@ -262,12 +322,13 @@ def _write_parquet(store: Store, count: int, path: Path) -> None:
         raise PsyprobeError(
             "Parquet needs pyarrow; pip install psyprobe[parquet], or write .csv or .nc"
         ) from None
-    rows = answer_rows(store, count)
     schemas = []
     with TemporaryFile(dir=path.parent) as parts:
         # Which columns there are is known at the end, as later answers may have others.
-        while part := list(islice(rows, _PART)):
-            table = pyarrow.table(_columns_of(part))
+        tables = map(pyarrow.table, answer_tables(store, count, _PART))
+        while group := list(islice(tables, _PARTS)):
+            joined = pyarrow.concat_tables(group, promote_options="permissive")
+            table = joined.combine_chunks()
             schemas.append(table.schema)
             with pyarrow.ipc.new_stream(parts, table.schema) as stream:
                 stream.write_table(table)
@@ -281,12 +342,6 @@ def _write_parquet(store: Store, count: int, path: Path) -> None:
                 for name in set(schema.names) - set(table.column_names):
                     table = table.append_column(name, pyarrow.nulls(len(table)))
                 writer.write_table(table.select(schema.names).cast(schema))
-
-
-def _columns_of(rows: Sequence[JsonObject]) -> dict[str, list[Any]]:
-    """Turn rows into columns, with None where a row has no such column."""
-    names = dict.fromkeys(chain.from_iterable(rows))
-    return {name: [row.get(name) for row in rows] for name in names}
 
 
 def _write_netcdf(store: Store, count: int, path: Path) -> None:

@@ -16,6 +16,8 @@ from pathlib import Path
 from time import time
 from typing import Any, Self
 
+from pydantic_core import from_json
+
 from psyprobe.errors import StoreError
 from psyprobe.files.json_types import JsonMapping, JsonObject
 from psyprobe.running.database import COLUMNS, Database, Row, chunks
@@ -485,9 +487,18 @@ class Store:
     def _decode(self, table: str, row: Row, column: str) -> Any:
         """Parse the JSON in a cell of a row."""
         try:
-            return json.loads(row[COLUMNS[table].index(column)])
+            return _parse(row[COLUMNS[table].index(column)])
         except (TypeError, ValueError, RecursionError, MemoryError):
             raise self.database.damaged(table, row) from None
+
+
+def _parse(text: str) -> Any:
+    """Parse JSON, in half the time of the `json` module and with the same result."""
+    try:
+        return from_json(text)
+    except ValueError:
+        # It refuses half a surrogate pair, which a reply may end with, and nesting above 200.
+        return json.loads(text)
 
 
 def _encode_response(answer: JsonMapping) -> str:
