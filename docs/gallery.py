@@ -40,6 +40,8 @@ _DISPLAYS = {
     "noise_hernandez2025_atd": "hernandez2025_atd",
 }
 _PASSED = {True: "yes", False: "**no**"}
+#: Questions that adaptive designs put, of a condition and of a whole curve.
+_QUESTIONS = {"quest_plus": 8, "quick_csf": 40}
 #: Pages of the docs that say more about a probe, and the experiment or figure that shows it.
 _PROBES = {
     "detection": ("scores.md", "gabor_achromatic"),
@@ -442,22 +444,30 @@ def _experiment(folder: Path, name: str) -> tuple[str, str]:
 def _experiment_code(name: str, experiment: Experiment) -> str:
     """Few levels and one wording, for a figure in seconds."""
     changes = []
+    if experiment.variants:
+        changes.append(
+            "experiment = experiment.model_copy(update={'variants': {}})  # one draw of each image"
+        )
     if experiment.difference is not None:
         changes += [
             "fewer_differences = {'levels': fewer(experiment.difference.levels)}",
             "difference = experiment.difference.model_copy(update=fewer_differences)",
             "experiment = experiment.model_copy(update={'difference': difference})",
         ]
-    # Differences can be put to encoders too, which takes a tenth of the time.
-    words = experiment.asking is not None and experiment.probe not in (
-        "discrimination",
-        "acuity",
+    film = "temporal_frequency" in experiment.levels
+    # Differences and films can be put to encoders too, which takes a tenth of the time; the
+    # smallest films are asked about in words.
+    words = (
+        experiment.asking is not None
+        and experiment.probe not in ("discrimination", "acuity")
+        and (not film or name == "temporal_flicker_wide")
     )
     if words:
         changes.append("fewer_questions = {'prompts': experiment.asking.prompts[:1]}")
-        if experiment.asking.design == "quest_plus":
+        if n_max := _QUESTIONS.get(experiment.asking.design):
             changes.append(
-                "fewer_questions['options'] = {**experiment.asking.options, 'n_max': 10}"
+                "fewer_questions['options'] = "
+                f"{{**experiment.asking.options, 'n_max': {n_max}}}"
             )
         changes += [
             "asking = experiment.asking.model_copy(update=fewer_questions)",
@@ -465,8 +475,8 @@ def _experiment_code(name: str, experiment: Experiment) -> str:
         ]
     return _EXPERIMENT.format(
         name=name,
-        # Each question in words costs pixels that are drawn, and measured; a film has 60 frames.
-        n=(4 if "temporal_frequency" in experiment.levels else 5) if words else 7,
+        # Each question in words costs pixels that are drawn, and measured; a film has 120 frames.
+        n=5 if words or film else 7,
         # People matched at frequencies of their own, all of which are needed.
         kept='values if name == "frequency" else '
         if experiment.probe == "matching"
