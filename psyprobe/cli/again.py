@@ -112,11 +112,12 @@ def digest_input(arguments: Namespace) -> str | None:
 
 def _has_plugins() -> bool:
     """Tell whether an installed package adds to psyprobe: its code is not in the digest."""
+    points = entry_points()
     return any(
         point.module.partition(".")[0] != "psyprobe"
-        for group in entry_points().groups
+        for group in points.groups
         if group.startswith("psyprobe.")
-        for point in entry_points(group=group)
+        for point in points.select(group=group)
     )
 
 
