@@ -24,10 +24,10 @@ def trace(frame, event, argument):
     if event == "call" and code.co_flags & inspect.CO_OPTIMIZED and code.co_filename.startswith({package!r}):
         entered.add(code.co_filename)
 def stop():
-    sys.setprofile(None), threading.setprofile(None)
+    sys.settrace(None), threading.settrace(None)
     print("entered", *sorted(entered), sep="\\n")
 def start():
-    threading.setprofile(trace), sys.setprofile(trace)
+    threading.settrace(trace), sys.settrace(trace)
 """
 
 COMMAND = """
