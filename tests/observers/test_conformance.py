@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,14 +16,27 @@ from psyprobe.errors import InputError, PsyprobeError, WeightsError
 torch = pytest.importorskip("torch", reason="the encoders extra is not installed")
 
 
+@pytest.fixture(scope="module")
+def loaded() -> Callable[..., observers.NetworkObserver]:
+    """Loads an encoder once for all tests here: none changes it."""
+
+    @cache
+    def load(name: str, **options: Any) -> observers.NetworkObserver:
+        observer: observers.NetworkObserver = observers.load_observer(
+            name, device="cpu", **options
+        )
+        return observer
+
+    return load
+
+
 @pytest.fixture()
 def encoder(
-    encoder_name: str, encoder_options: dict[str, Any]
+    loaded: Callable[..., observers.NetworkObserver],
+    encoder_name: str,
+    encoder_options: dict[str, Any],
 ) -> observers.NetworkObserver:
-    loaded: observers.NetworkObserver = observers.load_observer(
-        encoder_name, device="cpu", **encoder_options
-    )
-    return loaded
+    return loaded(encoder_name, **encoder_options)
 
 
 def test_declares_and_keeps_the_protocol(
@@ -145,6 +160,7 @@ def test_refuses_codes_and_what_is_not_finite(
 
 
 def test_refuses_drive_out_of_range(
+    loaded: Callable[..., observers.NetworkObserver],
     encoder: observers.NetworkObserver,
     encoder_name: str,
     encoder_options: dict[str, Any],
@@ -159,7 +175,7 @@ def test_refuses_drive_out_of_range(
             InputError, match=f"drive from 0 to 1 and was given {extreme}"
         ):
             encoder.features(wrong)
-    raw = observers.load_observer(encoder_name, input="raw", **encoder_options)
+    raw = loaded(encoder_name, input="raw", **encoder_options)
     assert raw.features(drive * 2), (
         "drive beyond 1 of an extended display goes in as it is"
     )
@@ -195,10 +211,14 @@ def test_another_size_on_request(
 
 
 def test_raw_leaves_the_drive_as_it_is(
-    encoder_name: str, encoder_options: dict[str, Any], drive: FloatArray
+    loaded: Callable[..., observers.NetworkObserver],
+    encoder: observers.NetworkObserver,
+    encoder_name: str,
+    encoder_options: dict[str, Any],
+    drive: FloatArray,
 ) -> None:
-    raw = observers.load_observer(encoder_name, input="raw", **encoder_options)
-    normalised = observers.load_observer(encoder_name, **encoder_options)
+    raw = loaded(encoder_name, input="raw", **encoder_options)
+    normalised = encoder
     assert (raw.card.input, normalised.card.input) == ("raw", "normalised")
     assert raw.card.mean == normalised.card.mean, (
         "the card tells the network's own normalisation in either case"
@@ -213,11 +233,14 @@ def test_raw_leaves_the_drive_as_it_is(
 
 
 def test_shorter_formats_on_request(
-    encoder_name: str, encoder_options: dict[str, Any], drive: FloatArray
+    encoder: observers.NetworkObserver,
+    encoder_name: str,
+    encoder_options: dict[str, Any],
+    drive: FloatArray,
 ) -> None:
     if encoder_name.startswith("onnx:"):
         pytest.skip("a graph has the format that it was exported in")
-    full = observers.load_observer(encoder_name, **encoder_options)
+    full = encoder
     short = observers.load_observer(encoder_name, dtype="bfloat16", **encoder_options)
     assert (
         short.card.dtype == "bfloat16"
