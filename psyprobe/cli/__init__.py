@@ -206,20 +206,22 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     current = next((word for word in words if not word.startswith("-")), None)
     for name, command in page.commands.items():
         summary = command["summary"]
+        # Options of the other commands, which nobody can give, would take half of the time.
         subparser = commands.add_parser(
             name,
             help=summary,
             description=f"{summary[0].upper()}{summary[1:]}.",
             epilog=f"example:\n  psyprobe {command['example']}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        subparser.add_argument("--json", action="store_true", help="print JSON")
-        subparser.add_argument(
-            "--debug",
-            action="store_true",
-            help="show the trace of an error, besides its line",
+            add_help=name == current,
         )
         if name == current:
+            subparser.add_argument("--json", action="store_true", help="print JSON")
+            subparser.add_argument(
+                "--debug",
+                action="store_true",
+                help="show the trace of an error, besides its line",
+            )
             for table in (command, *page.extensions.get(name, ())):
                 _add_options(subparser, table, page)
     return parser
