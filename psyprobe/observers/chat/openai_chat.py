@@ -311,13 +311,17 @@ class OpenAIObserver(Answering):
     def _url(self, image: FloatArray) -> bytes:
         """Encode an image as a data URL, or recall that of a recent image."""
         array = np.asarray(image)
+        for encoded_array, url in tuple(self._encoded):
+            if encoded_array is array:
+                return url
         # Comparing all pixels is as fast as a digest, and finds out if an array was changed.
         for encoded_array, url in tuple(self._encoded):
             if np.array_equal(encoded_array, array):
                 return url
         super()._check_image(array)
         url = data_url(array)
-        self._encoded.appendleft((array.copy(), url))
+        is_fixed = array.base is None and not array.flags.writeable
+        self._encoded.appendleft((array if is_fixed else array.copy(), url))
         return url
 
 

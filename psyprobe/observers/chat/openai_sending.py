@@ -410,15 +410,17 @@ class Sender:
         Returns True where none of them is done by then. The patience is updated meanwhile.
         """
         start = _now()
-        while not any(request.done() for request in requests):
+        timeout = _CHECK_INTERVAL  # no patience is shorter
+        while True:
+            await asyncio.wait(
+                requests, timeout=timeout, return_when=asyncio.FIRST_COMPLETED
+            )
+            if any(request.done() for request in requests):
+                return False
             remaining = factor * self._patience(start) - (_now() - start)
             if remaining <= 0:
                 return True
             timeout = min(remaining, _CHECK_INTERVAL)
-            await asyncio.wait(
-                requests, timeout=timeout, return_when=asyncio.FIRST_COMPLETED
-            )
-        return False
 
     async def _send_beside(
         self, first: asyncio.Future[Any], factor: float, question: Question

@@ -108,6 +108,8 @@ class Decoding:
 _GREEDY = Decoding()
 #: Fields of an answer that `TotalCost` adds up.
 _TOKENS = ("tokens_in", "tokens_cached", "tokens_out", "tokens_thinking")
+#: Fields of an answer that hold what a server wrote.
+_TEXTS = ("text", "finish", "model", "server", "refusal", "thinking", "currency")
 #: Fields that few answers have, with their values in all others.
 _RARE: JsonObject = {
     "refusal": "",
@@ -258,16 +260,13 @@ class Answer:
     decision: JsonMapping | None = None
 
     def __post_init__(self) -> None:
-        for name in (
-            "text",
-            "finish",
-            "model",
-            "server",
-            "refusal",
-            "thinking",
-            "currency",
-        ):
-            object.__setattr__(self, name, _escape_surrogates(getattr(self, name)))
+        texts = [getattr(self, name) for name in _TEXTS]
+        tokens = [token for token, _ in self.first_tokens or ()]
+        # Nearly always; looking at each text takes longer than the rest of making an answer.
+        if "".join([*texts, *tokens]).isascii():
+            return
+        for name, text in zip(_TEXTS, texts, strict=True):
+            object.__setattr__(self, name, _escape_surrogates(text))
         if self.first_tokens is not None:
             pairs = tuple(
                 (_escape_surrogates(token), value) for token, value in self.first_tokens
