@@ -71,6 +71,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "site"
 
 
+#: What a script says, which is no page, and the tags that lead, load or are a place.
+SCRIPT = re.compile(r"(<script[^>]*>).*?(?=</script>)", re.DOTALL)
+TAG = re.compile(r"</script>|<[a-z][^>]*\s(?:id|name|href|src)=[^>]*>")
+
+
 class Page(HTMLParser):
     """Where a page leads, what it loads, and the places in it."""
 
@@ -79,7 +84,9 @@ class Page(HTMLParser):
         self.links: list[str] = []
         self.loaded: list[str] = []
         self.ids: set[str] = set()
-        self.feed(path.read_text(encoding="utf-8"))
+        # Most tags of the source colour code.
+        text = SCRIPT.sub(r"\1", path.read_text(encoding="utf-8"))
+        self.feed("".join(TAG.findall(text)))
 
     def handle_starttag(
         self, tag: str, attributes: list[tuple[str, str | None]]
