@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,13 +32,28 @@ def test_notebook_comes_with_its_outputs(path: Path) -> None:
     )
 
 
+@pytest.fixture(scope="module")
+def kernel() -> Iterator[Any]:
+    """One kernel for all notebooks: torch takes seconds to import."""
+    manager = pytest.importorskip("jupyter_client").KernelManager(kernel_name="python3")
+    manager.start_kernel()
+    yield manager
+    manager.shutdown_kernel(now=True)
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")  # the notebook client's own libraries warn
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
-def test_notebook_runs(path: Path) -> None:
+def test_notebook_runs(path: Path, kernel: Any) -> None:
     nbformat = pytest.importorskip("nbformat")
     nbclient = pytest.importorskip("nbclient")
     for package in ("timm", "torch"):
         pytest.importorskip(package)
     notebook = nbformat.read(path, as_version=4)
-    nbclient.NotebookClient(notebook, timeout=1200, kernel_name="python3").execute()
+    # Names of the notebook before are forgotten.
+    notebook.cells.insert(0, nbformat.v4.new_code_cell("%reset -f"))
+    client = nbclient.NotebookClient(notebook, km=kernel, timeout=1200)
+    try:
+        client.execute()
+    finally:
+        client.kc.stop_channels()
