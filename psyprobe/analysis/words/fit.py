@@ -13,7 +13,7 @@ import hashlib
 import json
 import tomllib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 from textwrap import shorten
@@ -406,17 +406,23 @@ def fit_counts(
         counts.catch_trials,
         *(resampled_sums or ()),
     )
+    return _cached_fit(
+        settings, answers, lambda: _count_fields(counts, settings, resampled_sums)
+    )
+
+
+def _cached_fit(
+    settings: FitSettings,
+    answers: Sequence[AnyArray],
+    compute: Callable[[], dict[str, AnyArray]],
+) -> ChatFit:
+    """Return the fit of answers by settings, computed where no process has."""
     name = hashlib.sha256(repr(settings).encode())
     for values in answers:
         name.update(
             repr(values.shape).encode() + np.ascontiguousarray(values).tobytes()
         )
-    fitted = cached(
-        name.hexdigest(),
-        Path(__file__).parents[1],
-        lambda: _count_fields(counts, settings, resampled_sums),
-    )
-    return ChatFit(**fitted)
+    return ChatFit(**cached(name.hexdigest(), Path(__file__).parents[1], compute))
 
 
 def _count_fields(
@@ -595,16 +601,27 @@ def fit_p_yes(
     Returns
     -------
     ChatFit
-        Of these prompts, with samples.
+        Of these prompts, with samples. Answers that were fitted so before are not fitted again.
     """
-    from psyprobe.analysis.psychometric.sigmoids import threshold_at
-
-    guess = (0.0, 1.0) if isinstance(settings.guess, tuple) else (settings.guess,) * 2
     logit, catch_logit = (
         v[prompt_indices] for v in by_image(cells, _logit_of_seeing(cells))
     )
     images = np.isfinite(logit).sum(axis=-1)
     x = np.log10(np.where(images > 0, contrast[prompt_indices], 1.0))
+    return _cached_fit(
+        settings,
+        (x, logit, catch_logit),
+        lambda: _logit_fields(x, logit, catch_logit, settings),
+    )
+
+
+def _logit_fields(
+    x: FloatArray, logit: FloatArray, catch_logit: FloatArray, settings: FitSettings
+) -> dict[str, AnyArray]:
+    """Fit log-odds of yes, and compute the fields of a `ChatFit`."""
+    from psyprobe.analysis.psychometric.sigmoids import threshold_at
+
+    guess = (0.0, 1.0) if isinstance(settings.guess, tuple) else (settings.guess,) * 2
     fit = fit_logits(x, logit, catch_logit, guess, bounds_of(settings.lapse))
     samples = wild_replicates(
         fit, logit, catch_logit, resamples=settings.resamples, seed=settings.seed
@@ -622,7 +639,7 @@ def fit_p_yes(
     guesses, lapses = (
         np.tile(rate[:, None], x.shape[1]) for rate in (fit.guess, fit.lapse)
     )
-    return ChatFit(
+    return dict(
         status=status,
         log10_threshold=threshold,
         log10_threshold_low=low,
