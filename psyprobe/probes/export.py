@@ -200,7 +200,7 @@ def _read_pair_runs(
     store: Store,
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, list[str]]]:
     """Read test, reference and measures of questions about pairs, by digest."""
-    from psyprobe.probes.pair_batches import request_digest, stimulus_digests
+    from psyprobe.probes.pair_batches import request_digest, stimulus_digest
 
     pairs: dict[str, tuple[str, ...]] = {}
     measures: dict[str, list[str]] = {}
@@ -208,7 +208,8 @@ def _read_pair_runs(
         layout = run.layout
         if {"pairs", "measures", "display", "version"} <= set(layout):
             stimuli = [
-                stimulus[:DIGEST_DIGITS] for stimulus in stimulus_digests(layout)
+                stimulus_digest(layout, i)[:DIGEST_DIGITS]
+                for i in range(len(layout["pairs"]))
             ]
             # All pairs of a run may share one reference, whose digest is then one text.
             specs = (

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import length_hint
@@ -38,6 +39,7 @@ from psyprobe.probes.feature_distances import (
     measure_lengths,
     respond,
 )
+from psyprobe.running.database import chunks
 from psyprobe.running.protocol import Answered, Batch, Question, RunRecord
 from psyprobe.running.schedule import run_attributes
 from psyprobe.running.store import Store
@@ -215,9 +217,9 @@ def _test_levels(work: PairImages) -> list[JsonObject]:
     return levels
 
 
-def stimulus_digests(layout: JsonMapping) -> list[str]:
-    """Compute a digest of each pair of a run, the display included."""
-    return [digest([*pair, layout["display"]]) for pair in layout["pairs"]]
+def stimulus_digest(layout: JsonMapping, pair: int) -> str:
+    """Compute the digest of a pair of a run, the display included."""
+    return digest([*layout["pairs"][pair], layout["display"]])
 
 
 def request_digest(layout: JsonMapping) -> str:
@@ -225,10 +227,9 @@ def request_digest(layout: JsonMapping) -> str:
     return digest({"measures": layout["measures"]})
 
 
-def question_keys(
-    layout: JsonMapping, stimuli: Iterable[str], observer: str
-) -> list[str]:
-    """Compute the keys of questions about pairs to an observer, by its card's digest."""
+def question_keys(layout: JsonMapping, observer: str) -> Iterator[str]:
+    """Compute the keys of questions about all pairs to an observer, by its card's digest."""
+    stimuli = (stimulus_digest(layout, i) for i in range(len(layout["pairs"])))
     return Question.keys(stimuli, request_digest(layout), observer, layout["version"])
 
 
@@ -267,19 +268,21 @@ def responses(record: RunRecord, store: Store) -> Responses:
     """
     layout = record.layout
     baseline = store.content(layout["baseline"])
-    stimuli = stimulus_digests(layout)
 
     def read(observer: str) -> tuple[FloatArray, FloatArray | None]:
-        keys = question_keys(layout, stimuli, observer)
-        stored_answers = store.require_answers(keys)
-        answers = [stored_answers[key] for key in keys]
-        values = np.array([answer["values"] for answer in answers], dtype=np.float64)
-        if "lengths" not in answers[0]:
+        columns: dict[str, list[FloatArray]] = defaultdict(list)
+        keys = [*question_keys(layout, observer)]
+        for answers in chunks(store.iterate_answers(keys)):
+            for name in {"values", "lengths"} & answers[0].keys():
+                rows = [answer[name] for answer in answers]
+                columns[name].append(np.array(rows, dtype=np.float64))
+        values = np.concatenate(columns["values"])
+        if "lengths" not in columns:
             return values, None
         # The one measure of pixels that are shown beside a metric is the angle.
         measures = layout["measures"]
         angle = measures.index("angular") if "angular" in measures else 0
-        lengths = np.array([answer["lengths"] for answer in answers])
+        lengths = np.concatenate(columns["lengths"])
         if "l2" in measures:
             _warn_of_state(
                 record.observer_card,

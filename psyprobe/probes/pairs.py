@@ -7,15 +7,17 @@ interrupted and resumed ends with the same bytes as an uninterrupted one.
 
 from __future__ import annotations
 
+from array import array
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache
 from itertools import groupby
 from typing import Any, cast
 
 import numpy as np
 
-from psyprobe._typing import Size
+from psyprobe._typing import BoolArray, Size
 from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError, StoreError
 from psyprobe.experiment import Experiment
@@ -34,8 +36,9 @@ from psyprobe.probes.pair_batches import (
     question_keys,
     request_digest,
     seconds_an_image,
-    stimulus_digests,
+    stimulus_digest,
 )
+from psyprobe.running.database import chunks
 from psyprobe.running.protocol import Batch, Content, Question, RunRecord
 from psyprobe.running.schedule import ExperimentSchedule
 from psyprobe.running.store import Store
@@ -57,24 +60,31 @@ class Grid:
     #: Its arrays broadcast to the shape of the grid.
     references: Specification
 
-    @cached_property
-    def digests(self) -> list[tuple[str, str]]:
+    def digests(self) -> Iterator[tuple[str, str]]:
         """Compute the digests of test and reference at every point of the grid."""
-        reference_digests = np.reshape(self.references.digests(), self.references.batch)
-        broadcast = np.broadcast_to(reference_digests, self.tests.batch)
-        return list(zip(self.tests.digests(), broadcast.ravel().tolist(), strict=True))
+        references = self.references.digests()
+        rows = np.reshape(range(len(references)), self.references.batch)
+        row_of_test = np.broadcast_to(rows, self.tests.batch).ravel().tolist()
+        # One text for all tests with the same reference.
+        shared = map(references.__getitem__, row_of_test)
+        return zip(self.tests.digests(), shared, strict=True)
 
 
 class Pairs(Sequence[Pair]):
     """Distinct pairs of test and reference, built on access; planning needs only their digests."""
 
-    def __init__(
-        self, sources: Iterable[tuple[tuple[str, str], tuple[Grid, int]]]
-    ) -> None:
-        entries = list(sources)
+    def __init__(self) -> None:
         #: The digests of test and reference of each pair.
-        self.digests = [list(names) for names, _ in entries]
-        self._sources = [source for _, source in entries]
+        self.digests: list[list[str]] = []
+        #: The grid of each pair, and its place there.
+        self._grids: list[Grid] = []
+        self._places = array("q")
+
+    def append(self, names: Iterable[str], grid: Grid, place: int) -> None:
+        """Add the pair at a place of a grid, with the digests of test and reference."""
+        self.digests.append([*names])
+        self._grids.append(grid)
+        self._places.append(place)
 
     @property
     def references(self) -> list[str]:
@@ -86,7 +96,8 @@ class Pairs(Sequence[Pair]):
         displayable: dict[int, Any] = {}
         undecided = []
         for i in pair_indices:
-            grid, place = self._sources[i]
+            grid = self._grids[i]
+            place = self._places[i]
             if id(grid) not in displayable:
                 bounds = grid.tests.bounds()
                 displayable[id(grid)] = None
@@ -98,19 +109,18 @@ class Pairs(Sequence[Pair]):
         return undecided
 
     def __len__(self) -> int:
-        return len(self._sources)
+        return len(self._grids)
 
     def __getitem__(self, index: Any) -> Any:
         return self.spec(index, reference=False), self.spec(index, reference=True)
 
     def spec(self, index: int, *, reference: bool) -> Specification:
         """Return the test or the reference of a pair, as a specification."""
-        grid, place = self._sources[index]
+        grid = self._grids[index]
         specification = grid.references if reference else grid.tests
         shape = grid.tests.batch
-        return specification.single(
-            shape, tuple(map(int, np.unravel_index(place, shape)))
-        )
+        place = np.unravel_index(self._places[index], shape)
+        return specification.single(shape, tuple(map(int, place)))
 
     def tests(self, indices: Sequence[int]) -> tuple[Specification, ...]:
         """Return the tests of some pairs in order, neighbours of one grid joined.
@@ -118,31 +128,46 @@ class Pairs(Sequence[Pair]):
         Each clip is a specification of its own.
         """
         specifications: list[Specification] = []
-        for _, neighbours in groupby(indices, key=lambda i: id(self._sources[i][0])):
+        for _, neighbours in groupby(indices, key=lambda i: id(self._grids[i])):
             pair_indices = list(neighbours)
-            tests = self._sources[pair_indices[0]][0].tests
+            tests = self._grids[pair_indices[0]].tests
             if tests.is_clip or len(pair_indices) == 1:
                 specifications += [self.spec(i, reference=False) for i in pair_indices]
             else:
-                places = [self._sources[i][1] for i in pair_indices]
+                places = [self._places[i] for i in pair_indices]
                 specifications.append(tests.select(tests.batch, places))
         return tuple(specifications)
 
     def contents(self) -> Iterator[tuple[str, JsonObject]]:
-        """Iterate over each distinct digest with the stimulus that it stands for."""
-        contents: dict[str, JsonObject] = {}
-        for grid in {id(grid): grid for grid, _ in self._sources}.values():
-            for stack in (grid.tests, grid.references):
-                contents |= zip(stack.digests(), stack.contents(), strict=True)
-        yield from contents.items()
+        """Iterate over each distinct digest, in order, with the stimulus that it stands for."""
+        #: Twice the index of the first pair that has it, and one more where it is the reference.
+        first: dict[str, int] = {}
+        for i, (test, reference) in enumerate(self.digests):
+            first.setdefault(test, 2 * i)
+            first.setdefault(reference, 2 * i + 1)
+        for names in chunks(sorted(first)):
+            groups: dict[tuple[int, int], list[str]] = {}
+            for name in names:
+                i, is_reference = divmod(first[name], 2)
+                groups.setdefault((id(self._grids[i]), is_reference), []).append(name)
+            contents: dict[str, JsonObject] = {}
+            for (_, is_reference), members in groups.items():
+                pair_indices = [first[name] // 2 for name in members]
+                grid = self._grids[pair_indices[0]]
+                stack = grid.references if is_reference else grid.tests
+                places = [self._places[i] for i in pair_indices]
+                selected = stack.select(grid.tests.batch, places).contents()
+                contents |= zip(members, selected, strict=True)
+            yield from ((name, contents[name]) for name in names)
 
 
 def paired(pairs: Iterable[Pair]) -> Pairs:
     """Collect pairs of stimuli that a probe has built itself, in order."""
-    return Pairs(
-        ((test.digest, reference.digest), (Grid(test, reference), 0))
-        for test, reference in pairs
-    )
+    collection = Pairs()
+    for test, reference in pairs:
+        names = (test.digest, reference.digest)
+        collection.append(names, Grid(test, reference), 0)
+    return collection
 
 
 def response_task(record: RunRecord) -> Task:
@@ -179,19 +204,24 @@ def pair_up(grids: Mapping[str, Grid | None]) -> tuple[Pairs, JsonObject]:
     spaced = np.linspace(0, len(names) - 1, _REPEATED).round()
     repeated = [names[i] for i in np.unique(spaced.astype(int))]
     repeats = Grid(first.references, first.references)
-    sources = {(name, name): (repeats, references[name]) for name in repeated}
-    index = {pair: i for i, pair in enumerate(sources)}
+    pairs = Pairs()
+    index: dict[tuple[str, str], int] = {}
+    for i, name in enumerate(repeated):
+        pairs.append((name, name), repeats, references[name])
+        index[name, name] = i
     indices: JsonObject = {"noise_floor": list(range(len(repeated)))}
     for grid_name, grid in grids.items():
         if grid is None:
             indices[grid_name] = []
             continue
-        for place, pair in enumerate(grid.digests):
-            sources.setdefault(pair, (grid, place))
-            index.setdefault(pair, len(index))
-        places = [index[pair] for pair in grid.digests]
+        places = []
+        for place, pair in enumerate(grid.digests()):
+            i = index.setdefault(pair, len(pairs))
+            if i == len(pairs):
+                pairs.append(pair, grid, place)
+            places.append(i)
         indices[grid_name] = np.reshape(places, grid.tests.batch).tolist()
-    return Pairs(sources.items()), indices
+    return pairs, indices
 
 
 #: How many references are shown twice to measure the noise floor, evenly spread over all of them.
@@ -223,6 +253,9 @@ class Conditions:
         return self.pairs.spec(0, reference=False)
 
 
+#: A round ends with the batch that makes it so many pairs: 30 MB of questions, and as much of
+#: their keys.
+_PAIRS_OF_ROUND = 20_000
 #: Clips in a batch. Few, since a run stores its progress, and shares it with other processes, by
 #: whole batches.
 CLIPS_AT_ONCE = 8
@@ -251,7 +284,7 @@ class PairSchedule(ExperimentSchedule):
         self.conditions = conditions
         self.remarks = conditions.remarks
         self._batch_size = batch_size
-        self._batches: list[JsonObject] = []
+        self._batches: deque[JsonObject] = deque()
         self._outcome: JsonObject = {}
         first_test = conditions.first_test
         self._layout = {
@@ -272,7 +305,6 @@ class PairSchedule(ExperimentSchedule):
                 "variants": experiment.variants,
                 "variant": experiment.variant,
             }
-        self._stimuli = stimulus_digests(self._layout)
 
     def layout(self) -> JsonObject:
         """Return what the result needs: conditions by their digests, and response axes."""
@@ -288,8 +320,8 @@ class PairSchedule(ExperimentSchedule):
         GamutError
             The display cannot show a stimulus.
         """
-        pairs = range(len(self.conditions.pairs))
-        missing = self._missing(store) if self.holds is None else set(pairs)
+        everything = np.ones(len(self.conditions.pairs), dtype=bool)
+        missing = self._missing(store) if self.holds is None else everything
         self._planned_record = self._plan_record(store, missing)
         return self._planned_record
 
@@ -312,16 +344,18 @@ class PairSchedule(ExperimentSchedule):
                 f"{self.experiment.name} was begun in this store in other batches than those of "
                 "shards; give each shard a store of its own, and all the same --batch-size"
             )
-        planned_pairs = {i for batch in stored_batches for i in batch["pairs"]}
         references = self.conditions.pairs.references
-        answered = [i for i in range(len(references)) if i not in planned_pairs]
-        self._batches = [
-            *stored_batches,
-            *fixed_batches(references, answered, batch_size),
-        ]
+        answered = np.ones(len(references), dtype=bool)
+        for batch in stored_batches:
+            answered[batch["pairs"]] = False
+        further = np.flatnonzero(answered).tolist()
+        self._batches.extend(stored_batches)
+        self._batches.extend(fixed_batches(references, further, batch_size))
+        if self.holds is None:
+            self.question_count = len(references) * len(self.observers)
 
     def next(self) -> list[Batch]:
-        """Return all batches at once, then none."""
+        """Return batches of some ten thousand pairs at a time, which memory holds, then none."""
         experiment = self.experiment
         pairs = self.conditions.pairs
         levels = [*experiment.variant, *experiment.levels]
@@ -332,13 +366,16 @@ class PairSchedule(ExperimentSchedule):
         references = pairs.references
         first_pairs = {reference: i for i, reference in enumerate(references)}
         reference = cache(lambda name: pairs.spec(first_pairs[name], reference=True))
-        batches = []
-        for group in self._batches:
+        batches: list[Batch] = []
+        pair_count = 0
+        while self._batches and pair_count < _PAIRS_OF_ROUND:
+            group = self._batches.popleft()
             names = group["references"]
+            stimuli = [stimulus_digest(self._layout, i) for i in group["pairs"]]
             questions = [
-                Question(self._stimuli[i], request, observer, version)
+                Question(stimulus, request, observer, version)
                 for observer in self.observers
-                for i in group["pairs"]
+                for stimulus in stimuli
             ]
             if self.holds is not None and not self.holds(questions[0].key):
                 continue
@@ -353,7 +390,7 @@ class PairSchedule(ExperimentSchedule):
             batches.append(
                 Batch(tuple(questions), images, atomic=True, group=digest(names))
             )
-        self._batches = []
+            pair_count += len(stimuli)
         return batches
 
     def outcome(self) -> JsonObject:
@@ -373,34 +410,36 @@ class PairSchedule(ExperimentSchedule):
     def cost(self, store: Store, *, timed: bool) -> PairPlan:
         """Count what is left to show, and estimate by timing how long it takes."""
         missing = self._missing(store)
+        missing_count = int(missing.sum())
         planned = self._plan_record(store, missing)
         record = store.find_run(planned.key) or planned
         conditions = self.conditions
         grouping = record.grouping
         grids = {
-            name: set(np.ravel(indices).tolist())
+            name: np.unique(np.asarray(indices, dtype=np.int64))
             for name, indices in conditions.indices.items()
         }
         repeated = grids.pop("noise_floor")
         grid = grids.pop("grid")
+        others = np.concatenate([grid[:0], *grids.values()])
         references = set(conditions.pairs.references)
         seconds = 0.0 if timed else None
-        if missing and timed:
+        if missing_count and timed:
             seconds_an_item = self._seconds(grouping["batch_size"])
             # The references of unanswered questions are shown again, so this errs on the long side.
-            seconds = seconds_an_item * (len(missing) + 2 * len(references))
+            seconds = seconds_an_item * (missing_count + 2 * len(references))
         first_test = conditions.first_test
         return PairPlan(
             experiment=self.experiment.name,
             observer=self.observer.card.name,
             grid=len(grid),
-            score=len(set().union(*grids.values()) - grid),
+            score=len(np.setdiff1d(others, grid)),
             references=len(references),
             repeated=len(repeated),
             questions=len(conditions.pairs),
-            answered=len(conditions.pairs) - len(missing),
+            answered=len(conditions.pairs) - missing_count,
             batches=sum(
-                not missing.isdisjoint(batch["pairs"]) for batch in grouping["batches"]
+                bool(missing[batch["pairs"]].any()) for batch in grouping["batches"]
             ),
             batch_size=grouping["batch_size"],
             size=first_test.shape,
@@ -423,7 +462,7 @@ class PairSchedule(ExperimentSchedule):
         )
         return first_test.frames * seconds
 
-    def _plan_record(self, store: Store, missing: set[int]) -> RunRecord:
+    def _plan_record(self, store: Store, missing: BoolArray) -> RunRecord:
         """Add to the run's record how missing pairs are grouped into batches."""
         self._check_gamut(missing)
         references = self.conditions.pairs.references
@@ -433,11 +472,12 @@ class PairSchedule(ExperimentSchedule):
             batch_size = default_batch_size(first_test.shape, self.observer.card.device)
             if first_test.is_clip:
                 batch_size = min(batch_size, CLIPS_AT_ONCE)
-        batches = fixed_batches(references, sorted(missing), batch_size)
+        questions = np.flatnonzero(missing).tolist()
+        batches = fixed_batches(references, questions, batch_size)
         grouping = {"batch_size": batch_size, "batches": batches}
         return replace(super().record(store), grouping=grouping)
 
-    def _check_gamut(self, missing: set[int]) -> None:
+    def _check_gamut(self, missing: BoolArray) -> None:
         """Draw the strongest contrast of each level, so that a display refuses it at the start.
 
         If there are many, check an evenly spaced sample.
@@ -445,17 +485,19 @@ class PairSchedule(ExperimentSchedule):
         display = self.experiment.display
         pairs = self.conditions.pairs
         strongest = self.conditions.strongest
-        missing_strongest = [index for index in strongest if index in missing]
+        missing_strongest = [index for index in strongest if missing[index]]
         for index in spread(pairs.doubtful(missing_strongest, display)):
             with in_file(f"{self.experiment.name}, {strongest[index]}"):
                 for chunk in pairs.spec(index, reference=False).chunks():
                     display.encode(chunk)
 
-    def _missing(self, store: Store) -> set[int]:
-        """Find the pairs that the observer has not been asked about, by index."""
-        keys = question_keys(self._layout, self._stimuli, self.observer.card.digest)
-        missing = store.missing(keys)
-        return {i for i, key in enumerate(keys) if key in missing}
+    def _missing(self, store: Store) -> BoolArray:
+        """Tell of each pair whether the observer has not been asked about it."""
+        missing: list[bool] = []
+        for keys in chunks(question_keys(self._layout, self.observer.card.digest)):
+            missing_keys = store.missing(keys)
+            missing += [key in missing_keys for key in keys]
+        return np.array(missing)
 
 
 def _check_feeding(experiment: Experiment, card: Any) -> None:

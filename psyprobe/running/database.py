@@ -484,10 +484,10 @@ def checksum(row: Row) -> int:
     return zlib.crc32(ascii(row).encode("ascii"))
 
 
-def chunks(values: Iterable[T]) -> Iterator[list[T]]:
-    """Cut values into lists as long as one query looks up."""
+def chunks(values: Iterable[T], size: int = _CHUNK) -> Iterator[list[T]]:
+    """Cut values into lists, by default as long as one query looks up."""
     iterator = iter(values)
-    while chunk := list(islice(iterator, _CHUNK)):
+    while chunk := list(islice(iterator, size)):
         yield chunk
 
 

@@ -103,12 +103,11 @@ def ask(
     )
     origins = Origins(store, schedule.observers, probe.answer)
     planned = schedule.record(store)
-    contents = list(schedule.contents())
     with store.transaction():
-        store.add_contents(contents)
+        store.add_contents(schedule.contents())
         record = store.begin_run(planned)
     schedule.begin(record)
-    keys: set[str] = set()
+    origin_ids: set[int] = set()
     writer = Writer(store, record.experiment, record.observer)
     with (
         _record_attempt(store, record),
@@ -116,6 +115,7 @@ def ask(
         progress_bar(0, progress, "question") as bar,
     ):
         bar.set_description(description)
+        bar.total = schedule.question_count
         put_with_bar = (
             put_batches
             if bar.disable
@@ -124,7 +124,7 @@ def ask(
             )
         )
         while batches := schedule.next():
-            round_keys = ask_round(
+            keys = ask_round(
                 store,
                 put_with_bar,
                 schedule.observers,
@@ -134,12 +134,13 @@ def ask(
                 writer,
                 partial(_watch, schedule, store, record, writer),
             )
-            keys |= round_keys
-            schedule.tell(_Answers(store, writer, round_keys))
+            schedule.tell(_Answers(store, writer, keys))
+            writer.write()
+            origin_ids |= store.origin_ids(keys)
         if part:
             return record
         outcome = schedule.outcome()
-        return writer.end(lambda: store.finish_run(record, outcome, keys))
+        return writer.end(lambda: store.finish_run(record, outcome, origin_ids))
 
 
 @contextmanager
@@ -192,7 +193,7 @@ def ask_round(
     """
     writer.write()
     keys = question_keys(batches)
-    bar.total = (bar.total or 0) + len(keys)
+    bar.total = max(bar.total or 0, bar.n + len(keys))
     origins.repeats.check(batches)
     agenda = Agenda(store, batches, writer)
     missing_count = agenda.missing_count

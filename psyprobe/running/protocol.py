@@ -102,10 +102,10 @@ class Question:
     @staticmethod
     def keys(
         stimuli: Iterable[str], request: str, observer: str, version: str
-    ) -> list[str]:
+    ) -> Iterator[str]:
         """Compute the keys of questions that differ in their stimulus alone."""
         procedure = _procedure_name(request, observer, version)
-        return [stimulus[:DIGEST_DIGITS] + procedure for stimulus in stimuli]
+        return (stimulus[:DIGEST_DIGITS] + procedure for stimulus in stimuli)
 
     @property
     def procedure(self) -> str:
@@ -330,6 +330,8 @@ class Schedule(Protocol):
     #: What a reader should know before anything is asked, such as a stimulus that differs from what
     #: people saw.
     remarks: Sequence[str]
+    #: Questions of all rounds, as far as it knows them before; for the progress bar.
+    question_count: int
 
     def record(self, store: Store) -> RunRecord:
         """Return the record of the run as it would begin now, with what the store has answered."""

@@ -19,6 +19,7 @@ class ExperimentSchedule:
     """An experiment that is put to an observer, and perhaps to others beside it."""
 
     remarks: Sequence[str] = ()
+    question_count = 0
 
     def __init__(self, experiment: Experiment, observer: Any, *others: Any) -> None:
         self.experiment = experiment

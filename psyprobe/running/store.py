@@ -48,6 +48,8 @@ _ENDING = ("finished", "outcome", "origins")
 #: What parts version and label of a procedure. A label is no column of its own, so that stores
 #: without labels stay as they were.
 _LABEL_MARK = "\n"
+#: Contents that are sorted and written at once.
+_SORTED_AT_ONCE = 10_000
 #: Writes JSON; made once, and not at each call.
 _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
@@ -118,9 +120,12 @@ class Store:
 
     def missing(self, keys: Iterable[str]) -> set[str]:
         """Select the keys of questions that have no answer yet."""
-        names = self.stored_names(keys)
-        present = self.database.distinct("answer", "question", "question", names)
-        return {key for name, key in names.items() if name not in present}
+        missing: set[str] = set()
+        for chunk in chunks(keys):
+            names = self.stored_names(chunk)
+            present = self.database.distinct("answer", "question", "question", names)
+            missing |= {key for name, key in names.items() if name not in present}
+        return missing
 
     def answers(self, keys: Iterable[str]) -> dict[str, JsonObject]:
         """Return the answers to questions that have one, by key."""
@@ -256,6 +261,11 @@ class Store:
             )
             yield answered, milliseconds
 
+    def origin_ids(self, keys: Iterable[str]) -> set[int]:
+        """Find which rows of the table of origins the answers to questions refer to."""
+        names = self.stored_names(keys)
+        return self.database.distinct("answer", "origin", "question", names)
+
     def origins(self, observer: str) -> list[Origin]:
         """Return all origins (software, device, server) of an observer's answers, in order."""
         name = _asked_name(observer, self.label)
@@ -265,23 +275,21 @@ class Store:
     # -- what digests stand for
 
     def add_contents(self, contents: Iterable[Content]) -> None:
-        """Write what digests stand for: (digest, kind, JSON value)."""
-        by_digest = {
-            _shorten(digest): (kind, value) for digest, kind, value in contents
-        }
-        # In order: rows that are appended lie close, and those that are put between others leave a
-        # third of the file empty.
-        rows = [(name, *by_digest[name]) for name in sorted(by_digest)]
+        """Write what digests stand for: (digest, kind, JSON value), some thousands at a time."""
         with self.transaction():
-            present = self.database.distinct("content", "digest", "digest", by_digest)
-            self.database.insert(
-                "content",
-                [
-                    (name, kind, _encode(value))
-                    for name, kind, value in rows
-                    if name not in present
-                ],
-            )
+            for chunk in chunks(contents, _SORTED_AT_ONCE):
+                by_digest = {
+                    _shorten(digest): (kind, value) for digest, kind, value in chunk
+                }
+                names = {*by_digest}
+                names -= self.database.distinct("content", "digest", "digest", names)
+                # In order: rows that are appended lie close, and those that are put between others
+                # leave a third of the file empty.
+                rows = [
+                    (name, by_digest[name][0], _encode(by_digest[name][1]))
+                    for name in sorted(names)
+                ]
+                self.database.insert("content", rows)
 
     def content(self, digest: str) -> Any:
         """Return the value that a digest stands for.
@@ -336,7 +344,7 @@ class Store:
         return begun
 
     def finish_run(
-        self, begun: RunRecord, outcome: JsonMapping, keys: Iterable[str] = ()
+        self, begun: RunRecord, outcome: JsonMapping, origin_ids: Iterable[int] = ()
     ) -> RunRecord:
         """Record that all questions of a run are answered, with its outcome and origins.
 
@@ -346,8 +354,8 @@ class Store:
             The run.
         outcome : mapping
             What the schedule found, as JSON can hold it.
-        keys : iterable of str
-            Of the run's questions.
+        origin_ids : iterable of int
+            `origin_ids` of the run's questions.
 
         Returns
         -------
@@ -358,7 +366,7 @@ class Store:
             stored = self.find_run(begun.key)
             if stored is not None and stored.finished is not None:
                 return replace(stored, outcome=outcome)
-            origins = tuple(self._origins_of_answers(set(keys)))
+            origins = self._read_origins({*origin_ids})
             finished = replace(
                 begun, finished=utc_now(), outcome=outcome, origins=origins
             )
@@ -458,14 +466,13 @@ class Store:
         )
         return self.database.origin_id(asked, software, origin.device, served)
 
-    def _origins_of_answers(self, keys: set[str]) -> list[Origin]:
-        """Return the origins (software, device, server) of answers, in a reproducible order."""
-        names = self.stored_names(keys)
-        numbers = self.database.distinct("answer", "origin", "question", names)
+    def _read_origins(self, numbers: set[int]) -> tuple[Origin, ...]:
+        """Return the origins of rows by their ids, in a reproducible order."""
         rows = self.database.select("origin", "id", sorted(numbers))
         if len(rows) < len(numbers):
             raise self.database.damaged("origin", sorted(numbers))
-        return [self._read_origin(row) for row in sorted(rows, key=lambda row: row[1:])]
+        rows.sort(key=lambda row: row[1:])
+        return tuple(map(self._read_origin, rows))
 
     def _read_origin(self, row: Row) -> Origin:
         """Build the origin of an answer (software, device, server) from a row."""

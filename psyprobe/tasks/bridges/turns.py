@@ -306,7 +306,7 @@ def store_replies(
                     len(asked_keys) - len(missing_keys), len(missing_keys)
                 )
             schedule.tell(store.answers(keys))
-    store.finish_run(record, schedule.outcome(), asked_keys)
+    store.finish_run(record, schedule.outcome(), store.origin_ids(asked_keys))
     return AnswerCounts(len(asked_keys), 0)
 
 
