@@ -8,7 +8,7 @@ import json
 import os
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,19 @@ _PARTIAL = re.compile(r"^\..*\.(\d+)-([0-9a-f]{8})\.part(\.[^.]*)?$", re.DOTALL)
 #: Processes and folders whose abandoned files were removed.
 _SWEPT: set[tuple[int, Path]] = set()
 _SWEEPING = threading.Lock()
+
+
+def plain_sequence(value: Any) -> list[Any]:
+    """Convert a sequence of another type to a list, for ``json.dumps(default=)``."""
+    if isinstance(value, Sequence):
+        return [*value]
+    raise TypeError(f"{type(value).__name__} has no place in JSON")
+
+
 #: Encoder of values for their digests.
-_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+_CANONICAL = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), allow_nan=False, default=plain_sequence
+)
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:

@@ -70,26 +70,65 @@ class Grid:
         return zip(self.tests.digests(), shared, strict=True)
 
 
+class PairDigests(Sequence[list[str]]):
+    """The digests of test and reference of many pairs, which take 40 bytes a pair.
+
+    JSON has them as lists of two texts.
+
+    Examples
+    --------
+    >>> digests = PairDigests()
+    >>> digests.append("0a" * 32, "1b" * 32)
+    >>> len(digests), digests[0] == ["0a" * 32, "1b" * 32]
+    (1, True)
+    """
+
+    def __init__(self) -> None:
+        self._tests = bytearray()
+        #: The row of each pair's reference among the distinct ones.
+        self._rows = array("q")
+        self._row_by_name: dict[str, int] = {}
+        self._names: list[str] = []
+
+    def append(self, test: str, reference: str) -> None:
+        """Add the digests of a pair."""
+        row = self._row_by_name.setdefault(reference, len(self._names))
+        if row == len(self._names):
+            self._names.append(reference)
+        self._rows.append(row)
+        self._tests += bytes.fromhex(test)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, index: Any) -> Any:
+        reference = self._names[self._rows[index]]
+        start = _DIGEST_BYTES * index
+        return [self._tests[start : start + _DIGEST_BYTES].hex(), reference]
+
+    def references(self) -> list[str]:
+        """Return the digest of the reference of each pair."""
+        return [self._names[row] for row in self._rows]
+
+
+#: Bytes of a digest.
+_DIGEST_BYTES = 32
+
+
 class Pairs(Sequence[Pair]):
     """Distinct pairs of test and reference, built on access; planning needs only their digests."""
 
     def __init__(self) -> None:
-        #: The digests of test and reference of each pair.
-        self.digests: list[list[str]] = []
+        self.digests = PairDigests()
         #: The grid of each pair, and its place there.
         self._grids: list[Grid] = []
         self._places = array("q")
 
-    def append(self, names: Iterable[str], grid: Grid, place: int) -> None:
+    def append(self, names: tuple[str, str], grid: Grid, place: int) -> None:
         """Add the pair at a place of a grid, with the digests of test and reference."""
-        self.digests.append([*names])
+        self.digests.append(*names)
         self._grids.append(grid)
         self._places.append(place)
-
-    @property
-    def references(self) -> list[str]:
-        """The digest of the reference of each pair."""
-        return [reference for _, reference in self.digests]
 
     def doubtful(self, pair_indices: Iterable[int], display: Display) -> list[int]:
         """Find the pairs that must be drawn to tell whether a display can show them."""
@@ -344,7 +383,7 @@ class PairSchedule(ExperimentSchedule):
                 f"{self.experiment.name} was begun in this store in other batches than those of "
                 "shards; give each shard a store of its own, and all the same --batch-size"
             )
-        references = self.conditions.pairs.references
+        references = self.conditions.pairs.digests.references()
         answered = np.ones(len(references), dtype=bool)
         for batch in stored_batches:
             answered[batch["pairs"]] = False
@@ -363,7 +402,7 @@ class PairSchedule(ExperimentSchedule):
             levels.append(experiment.difference.parameter)
         request = request_digest(self._layout)
         version = self._layout["version"]
-        references = pairs.references
+        references = pairs.digests.references()
         first_pairs = {reference: i for i, reference in enumerate(references)}
         reference = cache(lambda name: pairs.spec(first_pairs[name], reference=True))
         batches: list[Batch] = []
@@ -422,7 +461,7 @@ class PairSchedule(ExperimentSchedule):
         repeated = grids.pop("noise_floor")
         grid = grids.pop("grid")
         others = np.concatenate([grid[:0], *grids.values()])
-        references = set(conditions.pairs.references)
+        references = set(conditions.pairs.digests.references())
         seconds = 0.0 if timed else None
         if missing_count and timed:
             seconds_an_item = self._seconds(grouping["batch_size"])
@@ -465,7 +504,7 @@ class PairSchedule(ExperimentSchedule):
     def _plan_record(self, store: Store, missing: BoolArray) -> RunRecord:
         """Add to the run's record how missing pairs are grouped into batches."""
         self._check_gamut(missing)
-        references = self.conditions.pairs.references
+        references = self.conditions.pairs.digests.references()
         batch_size = self._batch_size
         if batch_size is None:
             first_test = self.conditions.first_test

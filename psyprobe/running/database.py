@@ -17,6 +17,7 @@ import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from operator import itemgetter
 from pathlib import Path
@@ -181,6 +182,13 @@ _ORDER = {
 _CHUNK = 500
 #: Memory of a store without a file, KiB; what is more lies in a temporary file.
 _MEMORY_KIB = 2**16
+#: Opens a file. A statement that is kept for the next time keeps a copy of the cells that it
+#: wrote, which are some hundred megabytes of a long run.
+_connect = partial(
+    sqlite3.connect, isolation_level=None, check_same_thread=False, cached_statements=0
+)
+#: Characters of a long text whose checksum is computed at once.
+_BLOCK = 1 << 20
 #: The cells of a row that its checksum covers.
 Row = tuple[Any, ...]
 
@@ -481,7 +489,16 @@ class Database:
 
 def checksum(row: Row) -> int:
     """Compute the CRC-32 of a row's cells, spelled in ASCII."""
-    return zlib.crc32(ascii(row).encode("ascii"))
+    if len(row) < len(COLUMNS["run"]):
+        return zlib.crc32(ascii(row).encode("ascii"))
+    # A run may have some hundred megabytes, of which few are spelled at once.
+    value = zlib.crc32(b"(")
+    for i, cell in enumerate(row, 1):
+        text = ascii(cell)
+        for start in range(0, len(text), _BLOCK):
+            value = zlib.crc32(text[start : start + _BLOCK].encode("ascii"), value)
+        value = zlib.crc32(b", " if i < len(row) else b")", value)
+    return value
 
 
 def chunks(values: Iterable[T], size: int = _CHUNK) -> Iterator[list[T]]:
@@ -500,7 +517,7 @@ def connect(path: Path | None, name: str, create: bool) -> sqlite3.Connection:
     """Open the SQLite file of a store, or a store in memory if there is no path."""
     if path is None:
         # SQLite's name of a file that it makes only for what is more than the cache, and deletes.
-        connection = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        connection = _connect("")
         connection.execute(f"PRAGMA cache_size = {-_MEMORY_KIB}")
         return connection
     if path.is_dir():
@@ -516,12 +533,7 @@ def connect(path: Path | None, name: str, create: bool) -> sqlite3.Connection:
     if not create and not path.exists():
         raise StoreError(f"{name} does not exist")
     # SQLite takes ":memory:" and "file:..." for instructions, but not behind a folder.
-    return sqlite3.connect(
-        path.absolute(),
-        timeout=BUSY_TIMEOUT,
-        isolation_level=None,
-        check_same_thread=False,
-    )
+    return _connect(path.absolute(), timeout=BUSY_TIMEOUT)
 
 
 class _Identity(NamedTuple):

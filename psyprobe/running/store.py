@@ -20,6 +20,7 @@ from pydantic_core import from_json
 
 from psyprobe.errors import StoreError
 from psyprobe.files.json_types import JsonMapping, JsonObject
+from psyprobe.files.output import plain_sequence
 from psyprobe.running.database import COLUMNS, Database, Row, chunks
 from psyprobe.running.protocol import (
     DIGEST_DIGITS,
@@ -51,7 +52,9 @@ _LABEL_MARK = "\n"
 #: Contents that are sorted and written at once.
 _SORTED_AT_ONCE = 10_000
 #: Writes JSON; made once, and not at each call.
-_encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+_encode = json.JSONEncoder(
+    allow_nan=False, separators=(",", ":"), default=plain_sequence
+).encode
 
 
 class Store:
@@ -329,18 +332,21 @@ class Store:
 
     def begin_run(self, record: RunRecord) -> RunRecord:
         """Open a run, or resume the stored one with the same key."""
-        record = record.with_label(self.label)
+        begun = replace(
+            record.with_label(self.label),
+            started=utc_now(),
+            finished=None,
+            outcome={},
+            origins=(),
+        )
         with self.transaction():
-            stored = self.find_run(record.key)
+            stored = self.find_run(begun.key)
             if stored is not None and stored.given_up:
                 stored = stored.give_up("")
                 self.adopt_run(stored)
             if stored is not None:
                 return stored
-            begun = replace(
-                record, started=utc_now(), finished=None, outcome={}, origins=()
-            )
-            self.database.insert("run", [_build_run_row(begun)])
+            self.database.insert("run", [_build_run_row(begun, begun.key)])
         return begun
 
     def finish_run(
@@ -363,14 +369,16 @@ class Store:
             The finished run; one that was finished before keeps its time and origins.
         """
         with self.transaction():
-            stored = self.find_run(begun.key)
-            if stored is not None and stored.finished is not None:
+            name = _shorten(begun.key)
+            if self.database.distinct("run", "finished", "key", [name]) - {None}:
+                stored = self.find_run(name)
+                assert stored is not None
                 return replace(stored, outcome=outcome)
             origins = self._read_origins({*origin_ids})
             finished = replace(
                 begun, finished=utc_now(), outcome=outcome, origins=origins
             )
-            self.database.replace("run", _build_run_row(finished))
+            self.database.replace("run", _build_run_row(finished, name))
         return finished
 
     def adopt_run(self, record: RunRecord, *, replaces: bool | None = None) -> None:
@@ -378,10 +386,11 @@ class Store:
         with self.transaction():
             stored = self.find_run(record.key)
             if stored is None:
-                self.database.insert("run", [_build_run_row(record)])
+                self.database.insert("run", [_build_run_row(record, record.key)])
             elif stored.finished is None if replaces is None else replaces:
                 ending = {name: getattr(record, name) for name in _ENDING}
-                self.database.replace("run", _build_run_row(replace(stored, **ending)))
+                ended = replace(stored, **ending)
+                self.database.replace("run", _build_run_row(ended, record.key))
 
     def find_run(self, key: str) -> RunRecord | None:
         """Return the record of a run by its key, or None."""
@@ -518,10 +527,10 @@ def _encode_response(answer: JsonMapping) -> str:
         ) from None
 
 
-def _build_run_row(record: RunRecord) -> Row:
-    """Build the row of a run for the database, its tables as JSON."""
-    cells = {name: getattr(record, name) for name in COLUMNS["run"]}
-    cells["key"] = _shorten(record.key)
+def _build_run_row(record: RunRecord, key: str) -> Row:
+    """Build the row of a run with a key for the database, its tables as JSON."""
+    cells: JsonObject = {"key": _shorten(key)}
+    cells |= {name: getattr(record, name) for name in COLUMNS["run"][1:]}
     cells["origins"] = [asdict(origin) for origin in record.origins]
     cells |= {name: _encode(cells[name]) for name in _JSON_OF_RUN}
     return tuple(cells.values())
