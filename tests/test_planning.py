@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from small_experiment import write_experiment
+from xarray import Dataset
 
 import psyprobe as pp
 from psyprobe.analysis import trials
@@ -18,11 +20,12 @@ from psyprobe.errors import GamutError, InputError
 from psyprobe.experiment import load_experiment
 from psyprobe.observers import load_observer
 from psyprobe.observers.encoders.packaged import PACKAGES, _find
-from psyprobe.probes import load_probe
+from psyprobe.probes import load_probe, pairs
 from psyprobe.probes.differences import _CHANGES, find_difference
 from psyprobe.probes.displayed_images import MOST_DRAWN
 from psyprobe.probes.pairs import fixed_batches
 from psyprobe.probes.words.schedule import WordsSchedule
+from psyprobe.running import store
 from psyprobe.stimulus import Gabor, Grating, Noise, Specification, Uniform
 from psyprobe.stimulus.registry import KINDS
 from psyprobe.stimulus.specification import with_levels
@@ -360,3 +363,46 @@ def test_a_plan_of_a_packaged_encoder_loads_no_network() -> None:
         observer.features(images)["embedding"], encoder.features(images)["embedding"]
     )
     assert observer.loaded
+
+
+GRID = """
+title = "Many conditions"
+stimulus = {{ kind = "gabor", parameters = {{ ppd = 8, size = 8, frequency = 2, contrast = 0.1, radius = 0.2 }} }}
+probe = "detection"
+[levels]
+frequency = {{ from = 1, to = 3, n = {frequencies} }}
+contrast = {{ from = 0.01, to = 0.5, n = 50 }}
+"""
+
+
+def test_memory_of_plan_and_run_grows_by_a_kilobyte_a_condition(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Small rounds and pieces, as those of a large page are beside it.
+    monkeypatch.setattr(pairs, "_PAIRS_OF_ROUND", 256)
+    monkeypatch.setattr(store, "_SORTED_AT_ONCE", 256)
+    conditions = np.array([0, 400, 1600])
+    peaks = np.zeros((2, 3))
+    for column, count in enumerate(conditions.tolist()):
+        page = tmp_path / f"many_{count}.toml"
+        page.write_text(GRID.format(frequencies=max(count // 50, 2)))
+        for row, work in enumerate((pp.plan, pp.run)):
+            # At first what is loaded once.
+            if column:
+                tracemalloc.start()
+            work(page, "pixels")
+            peaks[row, column] = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+    growth = np.diff(peaks[:, 1:])[:, 0] / np.diff(conditions[1:])
+    assert (growth < 1000).all(), growth
+
+
+def test_rounds_of_pairs_give_the_result_of_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole = pp.run("area", "pixels", score_only=True, variants={}, progress=False)
+    monkeypatch.setattr(pairs, "_PAIRS_OF_ROUND", 20)
+    assert isinstance(whole, Dataset)
+    assert whole.identical(
+        pp.run("area", "pixels", score_only=True, variants={}, progress=False)
+    )

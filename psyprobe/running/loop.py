@@ -108,6 +108,7 @@ def ask(
         record = store.begin_run(planned)
     schedule.begin(record)
     origin_ids: set[int] = set()
+    keys: set[str] = set()
     writer = Writer(store, record.experiment, record.observer)
     with (
         _record_attempt(store, record),
@@ -124,6 +125,9 @@ def ask(
             )
         )
         while batches := schedule.next():
+            # Before the next one: the last answers are written with the end of the run.
+            writer.write()
+            origin_ids |= store.origin_ids(keys)
             keys = ask_round(
                 store,
                 put_with_bar,
@@ -135,12 +139,14 @@ def ask(
                 partial(_watch, schedule, store, record, writer),
             )
             schedule.tell(_Answers(store, writer, keys))
-            writer.write()
-            origin_ids |= store.origin_ids(keys)
         if part:
             return record
         outcome = schedule.outcome()
-        return writer.end(lambda: store.finish_run(record, outcome, origin_ids))
+        return writer.end(
+            lambda: store.finish_run(
+                record, outcome, origin_ids | store.origin_ids(keys)
+            )
+        )
 
 
 @contextmanager
