@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from psyprobe.errors import InputError
-from psyprobe.observers.batch_files.observer import BatchObserver
+
+if TYPE_CHECKING:
+    from psyprobe.observers.batch_files.observer import BatchObserver
 
 
 def batch_wrapper(
@@ -28,6 +30,8 @@ def batch_wrapper(
             "--budget stops a run while it asks, and a batch is asked elsewhere; --plan tells "
             "what it costs, so leave one of them out"
         )
+    from psyprobe.observers.batch_files.observer import BatchObserver
+
     return partial(
         BatchObserver,
         folder=arguments.batch,
