@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
 import pandas as pd
@@ -69,6 +70,8 @@ def read_predictions(path: str | Path) -> pd.DataFrame:
 # -- the rules
 
 
+# A file is read by each parser, and two of them share each rule.
+@lru_cache(maxsize=8192)
 def parse_reply(
     reply: str, task: str, run: str, question: str = "", rule: str = "published"
 ) -> str:
