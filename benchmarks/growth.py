@@ -1,8 +1,6 @@
-"""How planning, running, the store and memory grow with the number of questions; draws the figure
-of docs/scaling.md.
+"""How planning, running, the store and memory grow with the number of questions of one page.
 
     python benchmarks/growth.py [--most 100000] [--plans 1000000] [-o FOLDER]
-    python benchmarks/growth.py --draw FOLDER/growth.json    # the figure alone
 
 Images are 16 x 16 px, so that the time is that of psyprobe itself. Each measurement is a process of
 its own: processor time and largest memory of the whole of it, its start included. Pixels are asked
@@ -125,47 +123,6 @@ def grown(run_limit: int, plans: int) -> list[dict[str, Any]]:
     return measurements
 
 
-def draw(measurements: list[dict[str, Any]], path: Path) -> None:
-    """Processor time, memory and store over the number of questions."""
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, 3, figsize=(12, 3.8), layout="constrained")
-    titles = ("Processor time, s", "Largest memory, MB", "Store, bytes a question")
-    for ax, name, title in zip(
-        axes, ("seconds", "megabytes", "store_bytes"), titles, strict=True
-    ):
-        for i, work in enumerate(WORK):
-            rows = [row for row in measurements if row["work"] == work]
-            if name == "store_bytes":
-                if not work.startswith("run") or work.endswith("again"):
-                    continue
-                values = [row[name] / row["conditions"] for row in rows]
-            else:
-                values = [row[name] for row in rows]
-            ax.plot(
-                [row["conditions"] for row in rows],
-                values,
-                marker="o",
-                color=f"C{i}",
-                label=work,
-            )
-        ax.set(
-            xscale="log",
-            xlabel="Conditions",
-            title=title,
-            yscale="linear" if name == "store_bytes" else "log",
-        )
-        ax.grid(alpha=0.3)
-    axes[2].set_ylim(0, 1.1 * axes[2].dataLim.ymax)
-    figure.legend(
-        *axes[0].get_legend_handles_labels(),
-        loc="outside lower center",
-        ncols=len(WORK),
-        frameon=False,
-    )
-    figure.savefig(path, dpi=110)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -176,19 +133,10 @@ def main() -> None:
     parser.add_argument(
         "--plans", type=int, default=1_000_000, help="conditions that are planned"
     )
-    parser.add_argument(
-        "--draw", type=Path, help="measurements of before, to draw again"
-    )
     parser.add_argument("-o", "--output", type=Path, default=Path())
     options = parser.parse_args()
-    measurements = (
-        json.loads(options.draw.read_text())
-        if options.draw
-        else grown(options.most, options.plans)
-    )
-    if not options.draw:
-        (options.output / "growth.json").write_text(json.dumps(measurements, indent=1))
-    draw(measurements, options.output / "scaling.png")
+    measurements = grown(options.most, options.plans)
+    (options.output / "growth.json").write_text(json.dumps(measurements, indent=1))
     print(
         "largest memory of this process: "
         f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MB"

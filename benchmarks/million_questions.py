@@ -1,10 +1,12 @@
 """Time and memory of each command over a million questions, in stores that are merged.
 
-    OMP_NUM_THREADS=1 python benchmarks/million_questions.py pixels|words [--questions 1000000]
-        [--workers N | --cluster] [-o FOLDER]
+    OMP_NUM_THREADS=1 python benchmarks/million_questions.py pixels|words|published
+        [--questions 1000000] [--workers N | --cluster] [-o FOLDER]
+    python benchmarks/million_questions.py draw    # docs/images/scaling.png, from million_questions.csv
 
 `pixels` asks ten joint draws of phase and position in two shares, each with a store of its own; a
-simulated observer in words is asked ten times under ten labels, each in a store of its own. Images
+simulated observer in words is asked ten times under ten labels, each in a store of its own;
+`published` asks pixels under labels, 25,000 questions each, as a registry takes them. Images
 are 16 x 16 px, so that the time is psyprobe's own. Each line is a process of its own: processor time
 of it and its workers, its start included, and the largest memory of one of these processes. With
 --cluster two Dask workers are processes of their own, with a line each in the end. A run of more
@@ -28,6 +30,8 @@ from typing import Any
 from growth import OBSERVERS, page_of
 
 RUNS = 10
+#: Questions of a run that a registry takes.
+PUBLISHED = 25_000
 SHARES = 2
 WORKERS = 2
 #: How `publish` ends where it left a run out.
@@ -35,7 +39,9 @@ LEFT_OUT = 4
 
 
 def write_page(kind: str, questions: int, folder: Path) -> Path:
-    """Write a page of a tenth of the questions, of pixels in ten draws."""
+    """Write a page of a tenth of the questions, of pixels in ten draws, or of a published run."""
+    if kind == "published":
+        return page_of("pixels", PUBLISHED, folder)
     path = page_of(kind, questions // RUNS, folder)
     if kind == "pixels":
         draws = f"[variants]\ndraw = {RUNS}\n[display]"
@@ -44,15 +50,17 @@ def write_page(kind: str, questions: int, folder: Path) -> Path:
 
 
 def commands(
-    kind: str, page: Path, folder: Path, executor: Sequence[str]
+    kind: str, questions: int, page: Path, folder: Path, executor: Sequence[str]
 ) -> Iterator[list[str]]:
     """List what is run, in order: words of the command line."""
     store = str(folder / "runs.sqlite")
-    run = ["run", str(page), "--observer", OBSERVERS[kind], "--output", str(folder)]
+    observer = OBSERVERS["words" if kind == "words" else "pixels"]
+    run = ["run", str(page), "--observer", observer, "--output", str(folder)]
+    runs = questions // PUBLISHED if kind == "published" else RUNS
     if kind == "pixels":
         parts = [["--shard", f"{i}/{SHARES}"] for i in range(1, SHARES + 1)]
     else:
-        parts = [["--label", f"night-{i}"] for i in range(RUNS)]
+        parts = [["--label", f"night-{i}"] for i in range(runs)]
     stores = [str(folder / f"part-{i}.sqlite") for i in range(len(parts))]
     yield [*run, "--store", stores[0], "--plan"]
     for part, part_store in zip(parts, stores, strict=True):
@@ -120,17 +128,71 @@ def started_cluster(folder: Path, report: Callable[[Any], None]) -> Iterator[lis
             report({"command": f"dask {name}", **used(child)})
 
 
+#: What the figure shows: the command, its colour for all kinds of colour vision, and its mark.
+DRAWN = {
+    "plan": ("#000000", "o"),
+    "run": ("#d55e00", "s"),
+    "merge": ("#009e73", "^"),
+    "score": ("#0072b2", "D"),
+    "export": ("#cc79a7", "v"),
+    "report": ("#e69f00", "P"),
+}
+QUANTITIES = {"seconds": "Processor time (s)", "megabytes": "Largest memory (MB)"}
+
+
+def draw(measurements: Path, path: Path) -> None:
+    """Draw processor time and largest memory of each command over the number of questions."""
+    import matplotlib.pyplot as plt
+    import pandas as pd
+
+    table = pd.read_csv(measurements)
+    figure, grid = plt.subplots(
+        2, 2, figsize=(9, 7), layout="constrained", sharex=True, sharey="row"
+    )
+    for row, (quantity, label) in zip(grid, QUANTITIES.items(), strict=True):
+        for ax, kind in zip(row, OBSERVERS, strict=True):
+            for name, (colour, mark) in DRAWN.items():
+                lines = table[(table.kind == kind) & (table.command == name)]
+                x, y = lines.questions, lines[quantity]
+                ax.plot(x, y, color=colour, marker=mark, label=name)
+            if quantity == "seconds":
+                slope = [1e4, 1e6]
+                ax.plot(slope, [1e4 / 400, 1e6 / 400], "k--", label="slope 1")
+            else:
+                ax.axhline(1000, color="k", linestyle=":", label="1 GB")
+            title = {"pixels": "Pixels", "words": "Words"}[kind]
+            ax.set(xscale="log", yscale="log", title=title)
+            ax.grid(alpha=0.3)
+        row[0].set_ylabel(label)
+    for ax in grid[1]:
+        ax.set_xlabel("Questions in the store")
+    keys = {
+        name: handle
+        for ax in (grid[0, 0], grid[1, 0])
+        for handle, name in zip(*ax.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(
+        keys.values(), keys, loc="outside lower center", ncols=4, frameon=False
+    )
+    figure.savefig(path, dpi=110)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("kind", choices=[*OBSERVERS])
+    parser.add_argument("kind", choices=[*OBSERVERS, "published", "draw"])
     parser.add_argument("--questions", type=int, default=1_000_000)
     parser.add_argument("-o", "--output", type=Path, help="folder for all files")
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--workers", type=int, help="worker processes of each run")
     group.add_argument("--cluster", action="store_true", help="run through Dask")
     options = parser.parse_args()
+    if options.kind == "draw":
+        here = Path(__file__)
+        image = here.parents[1] / "docs" / "images" / "scaling.png"
+        draw(here.with_suffix(".csv"), image)
+        return
     with tempfile.TemporaryDirectory() as temporary, ExitStack() as stack:
         folder = options.output or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
@@ -147,7 +209,7 @@ def main() -> None:
         if options.cluster:
             executor = stack.enter_context(started_cluster(folder, report))
         page = write_page(options.kind, options.questions, folder)
-        for words in commands(options.kind, page, folder, executor):
+        for words in commands(options.kind, options.questions, page, folder, executor):
             report(measure(words))
         for name in ("runs.sqlite", "all.parquet", "report.html"):
             report({f"{name}, MB": round((folder / name).stat().st_size / 1e6, 1)})
