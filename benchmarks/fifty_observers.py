@@ -1,10 +1,10 @@
 """Time, memory and size of a report over 50 observers in all tests, and how its page behaves.
 
-    OMP_NUM_THREADS=1 python benchmarks/fifty_observers.py NINE.sqlite [-o FOLDER]
+    OMP_NUM_THREADS=1 python benchmarks/fifty_observers.py [-o FOLDER]
 
-The store holds runs of ten observers in nine tests. They are copied under four labels more, which
-makes 50 *simulated* observers of ten kinds. The page is opened in headless Chromium: time until it
-is drawn, until the figures that are scrolled into view are, and of a click on a heading.
+Pixels are asked all nine tests, grids and all, and these runs are copied under 49 labels: 50
+*simulated* observers, of which all have the same numbers. The page is opened in headless Chromium:
+how long a reader waits until it is open, and for each thing that is clicked.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ import webdriver
 
 from psyprobe.running.store import Store
 
-COPIES = ("copy-1", "copy-2", "copy-3", "copy-4")
+COPIES = [f"simulated-{i:02}" for i in range(1, 50)]
+SUITE = "cai2025"
 #: Answers that are copied at a time.
 CHUNK = 10_000
 
@@ -89,7 +90,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("store", type=Path)
     parser.add_argument("-o", "--output", type=Path, help="folder for store and page")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
@@ -98,7 +98,10 @@ def main() -> None:
         copies = folder / "fifty.sqlite"
         page = folder / "fifty.html"
         if not copies.exists():
-            write_copies(options.store, copies)
+            store = folder / "one.sqlite"
+            run = ["run", SUITE, "--observer", "pixels", "--store", str(store)]
+            print(json.dumps(measure([*run, "--output", str(folder)])), flush=True)
+            write_copies(store, copies)
         print(json.dumps(measure(["report", str(copies), "-o", str(page)])), flush=True)
         print(f"{page.stat().st_size / 1e6:.1f} MB", flush=True)
         print(json.dumps(behaviour(page), indent=1))
