@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import webdriver
 import xarray as xr
-from report_results import HOSTILE, contours, matches, words
-from webdriver import Browser
+from chat_results import chat_result
+from report_results import HOSTILE, contours, matches, with_run_attributes, words
+from webdriver import RIGHT, Browser
 
 import psyprobe as pp
 
@@ -39,8 +40,14 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     deep = xr.concat(
         [early, late], "layer", data_vars="minimal", combine_attrs="override"
     )
+    crowd = [
+        with_run_attributes(
+            chat_result(frequencies=(1.0, 4.0), catch=10, seed=i), "crowd", f"lab:{i}"
+        )
+        for i in range(11)
+    ]
     return pp.report(
-        [*results, several, deep],
+        [*results, several, deep, *crowd],
         tmp_path_factory.mktemp("report") / "report.html",
         title=HOSTILE,
     )
@@ -163,6 +170,23 @@ def test_a_point_opens_its_psychometric_functions(opened: Browser) -> None:
     )
     opened.run(f"{figure}.querySelector('.behind button').click()")
     opened.wait(f"{figure}.querySelector('.behind').childNodes.length", 0)
+
+
+def test_one_of_more_lines_than_colours_is_seen_alone(opened: Browser) -> None:
+    figure = "[...document.querySelectorAll('.drawn[data-figure]')].at(-1)"
+    wait_until_drawn(opened, figure, 1)
+    seen = f"[...{figure}.querySelectorAll('g.line')].map(each => getComputedStyle(each).opacity)"
+    assert opened.run(seen) == ["1"] * 11
+    item = f"[...{figure}.querySelectorAll('.legend li')].at(-1)"
+    opened.run(f"{item}.dispatchEvent(new Event('pointerenter'))")
+    assert opened.run(seen) == ["0.12"] * 10 + ["1"]
+    opened.run(f"{item}.dispatchEvent(new Event('pointerleave'))")
+    opened.run(f"{figure}.querySelector('svg[tabindex]').focus()")
+    opened.press(RIGHT)
+    shown = f"[...{figure}.querySelectorAll('.faint')].length"
+    assert opened.run(shown) > 9
+    opened.run(f"{figure}.querySelector('svg[tabindex]').blur()")
+    assert opened.run(seen) == ["1"] * 11
 
 
 def test_tables_are_sorted(opened: Browser) -> None:

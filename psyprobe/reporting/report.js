@@ -203,12 +203,12 @@
   function drawLines(drawn, lines, x, y, box) {
     const clip = `clip${Math.random().toString(36).slice(2)}`;
     drawn.append(svg("clipPath", { id: clip }, svg("rect", { x: box.left - 6, y: box.top - 6, width: box.right - box.left + 12, height: box.bottom - box.top + 12 })));
-    for (const line of lines) {
-      const colour = colourOf(line), group = svg("g", { "clip-path": `url(#${clip})`, class: line.style.replace(" ", "-") });
+    for (const [l, line] of lines.entries()) {
+      const colour = colourOf(line), group = svg("g", { "clip-path": `url(#${clip})`, class: line.style.replace(" ", "-"), "data-line": l });
       const known = line.x.map((v, i) => (line.y[i] === null || (y.log && line.y[i] <= 0) ? null : [x.at(v), y.at(line.y[i]), i]));
       if (line.low) for (const p of known) if (p && line.low[p[2]] !== null && line.high[p[2]] !== null) {
         const [a, b] = [line.low[p[2]], line.high[p[2]]].map((v) => Math.min(Math.max(y.at(v), box.top - 6), box.bottom + 6));
-        group.append(svg("path", { d: `M${p[0]},${a}V${b}M${p[0] - 3},${a}h6M${p[0] - 3},${b}h6`, stroke: colour, "stroke-width": 1, fill: "none" }));
+        group.append(svg("path", { d: `M${p[0]},${a}V${b}M${p[0] - 3},${a}h6M${p[0] - 3},${b}h6`, stroke: colour, "stroke-width": 1, fill: "none", class: "ends" }));
       }
       if (!line.style.endsWith("points")) {
         let d = "", pen = false;
@@ -299,6 +299,8 @@
       const y = scale(figure.y, ...ends(figure.y, [...pick("y"), ...(figure.y.log ? [] : [...pick("low"), ...pick("high")])], 1.4), box.bottom, box.top);
       this.picture.append(frame(figure, box, x, y));
       drawLines(this.picture, every, x, y, box);
+      // Of more lines than there are colours one is seen at a time, and the ends of its intervals.
+      this.picture.classList.toggle("crowded", lines.length > COLOURS.length);
       this.points = every.flatMap((line, l) => line.x.map((v, i) => ({ l, i, line, x: x.at(v), y: line.y[i] === null ? NaN : y.at(line.y[i]) }))).filter((p) => Number.isFinite(p.y));
       this.keys(every);
     }
@@ -314,7 +316,10 @@
         const key = svg("svg", { viewBox: "0 0 22 8", width: 22, height: 8, "aria-hidden": "true" });
         if (!line.style.endsWith("points")) key.append(svg("line", { x1: 0, x2: 22, y1: 4, y2: 4, stroke: colourOf(line), "stroke-width": 2, ...(line.style === "people" ? { "stroke-dasharray": "5 3" } : {}) }));
         if (line.style.endsWith("points") || line.behind) key.append(mark(line, 11, 4, 2.8));
-        this.legend.append(html("li", {}, key, line.name));
+        const item = html("li", {}, key, line.name);
+        item.addEventListener("pointerenter", () => this.lift(lines.indexOf(line)));
+        item.addEventListener("pointerleave", () => this.lift(null));
+        this.legend.append(item);
       }
       if (shaded.length) this.legend.append(html("li", {}, "dashed: human"));
     }
@@ -349,9 +354,16 @@
       }
       this.owner.mark(this, [this.points[next].l, this.points[next].i]);
     }
+    lift(l) {
+      for (const group of this.picture.querySelectorAll(".crowded [data-line]")) {
+        group.classList.toggle("lifted", Number(group.dataset.line) === l);
+        group.classList.toggle("faint", l !== null && Number(group.dataset.line) !== l);
+      }
+    }
     show(place) {
       if (this.waiting) return;
       this.place = place;
+      this.lift(place && Array.isArray(this.view) ? place[0] : null);
       const figure = this.owner.data, view = this.view;
       this.ring.setAttribute("visibility", place ? "visible" : "hidden");
       if (!place) return void (this.said.textContent = "\u00a0");
