@@ -438,9 +438,7 @@ def score_slices(multiplier: ArrayLike, response: ArrayLike) -> Slices:
         )
     if not (np.isfinite(r).all() and np.isfinite(m).all() and (m > 0).all()):
         raise InputError("responses must be finite, and multipliers finite and above 0")
-    within = weighted_spearman(
-        np.tile(m, len(r)), r.ravel(), np.repeat(np.eye(len(r)), len(m), axis=1)
-    )
+    within = _rank_correlations(m[None], r)
     within = within[np.isfinite(within)]
     usable = r[(r > 0).all(axis=1)]
     slope, unevenness = (

@@ -222,13 +222,16 @@ def values_of(
         If the measure is not in the result.
     """
     result = join_measures(result)
-    variable = result[name]
+    # By place, and without coordinates: a label is looked up slowly.
+    variable = result.variables[name]
     stored = ""
     if "measure" in variable.dims:
-        stored = stored_measure(measures_of(result), measure)
-        variable = variable.sel(measure=stored)
+        measures = measures_of(result)
+        stored = stored_measure(measures, measure)
+        variable = variable.isel(measure=measures.index(stored))
     if "layer" in variable.dims:
-        variable = variable.sel(layer=layer)
+        layers = result.variables["layer"].values.tolist()
+        variable = variable.isel(layer=layers.index(layer))
     values: FloatArray = variable.transpose(
         *order, missing_dims="ignore"
     ).values.astype(float)

@@ -690,11 +690,12 @@ def finished_results(
     groups: defaultdict[str, list[RunRecord]] = defaultdict(list)
     for record in records:
         layout = record.layout
-        key = record.key
         if "variant" in layout:
             shared = [layout["variants"], layout.get("display")]
             observer = (record.observer_digest, record.label)
             key = digest([record.experiment_toml, observer, shared])
+        else:
+            key = record.key
         groups[key].append(record)
     results: list[Dataset] = []
     problems: list[PsyprobeError] = []
