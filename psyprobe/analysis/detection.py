@@ -31,6 +31,7 @@ from psyprobe.analysis.human_observer import (
     scores_in_range,
 )
 from psyprobe.analysis.iso_response import IsoResponse, fit_iso_response, within
+from psyprobe.analysis.remembering import remembered
 from psyprobe.analysis.responses import (
     LayerScore,
     Responses,
@@ -323,6 +324,16 @@ class DetectionScore(LayerScore):
         return [*_KEY, *intervals, *remark]
 
 
+# Pixels and differences are the same beside every observer, and are scored once.
+_align_variants = remembered(statistics.align_variants)
+_score_slices = remembered(statistics.score_slices)
+_fit_iso_response = remembered(fit_iso_response)
+_fraction_of = remembered(fraction_of)
+_scores_in_range = remembered(scores_in_range)
+_score_references = remembered(score_references)
+_people = remembered(people)
+
+
 def score_detection(
     result: xr.Dataset,
     *,
@@ -386,7 +397,7 @@ def _score_layer(
         else conditions_of(result)
     )
     # Of the bootstrap over levels, intervals over people take the same size and seed.
-    persons = () if conditions is None else people(conditions, levels, **interval)
+    persons = () if conditions is None else _people(conditions, levels, **interval)
     reference_people = None
     if conditions is not None and persons:
         reference_people = measured_people(
@@ -417,14 +428,14 @@ def _score_layer(
         if grid.size and can_be_scored(grid, grid_status):
             shape, absolute = _iso_responses(selected, points, grid, floor)
         return ResponderScore(
-            statistics.align_variants(
+            _align_variants(
                 multiplier, response, samples[responder], by_levels, interval
             ),
-            statistics.score_slices(multiplier, response),
+            _score_slices(multiplier, response),
             shape,
             absolute,
             tuple(
-                fraction_of(dataset, sample, confidence)
+                _fraction_of(dataset, sample, confidence)
                 for dataset, sample in zip(persons, in_ranges(responder), strict=True)
             ),
             references(responder, grid),
@@ -449,7 +460,7 @@ def _score_layer(
         if not all(can_be_scored(response, points.status) for response in variants):
             return [None]
         if dataset is not None:
-            return scores_in_range(dataset, levels, multiplier, variants)
+            return _scores_in_range(dataset, levels, multiplier, variants)
         scores = statistics.alignment_scores(multiplier, variants)
         return [None if np.isnan(score) else score for score in scores.tolist()]
 
@@ -480,7 +491,7 @@ def _score_layer(
         if grid.size and list(selected.levels) == [level]:
             grid_levels = selected.levels[level]
             level_grid = LevelGrid(grid_levels, selected.difference, grid)
-        return score_references(
+        return _score_references(
             conditions, levels, slices, level_grid, reference_people, confidence
         )
 
@@ -529,7 +540,7 @@ def _iso_responses(
     if finite.sum() < 2:
         return None, None
     fit = partial(
-        fit_iso_response,
+        _fit_iso_response,
         next(iter(at.values()), np.arange(len(rows)))[finite],
         selected.difference,
         rows[finite],
