@@ -675,7 +675,7 @@ def _score_layer(
         error = responder.error
         of_variants = [
             _score_responder(matched(variant, prefix), {"resamples": 100}).error
-            for variant in iterate_variants(result)
+            for variant in variant_results
         ]
         for name in ("mean", "pooled"):
             values = [
@@ -688,6 +688,7 @@ def _score_layer(
         return replace(responder, error=error)
 
     result = join_measures(result)
+    variant_results = [*iterate_variants(result)]
     pixels = {"pixels_response", "pixels_reference_response"} <= set(result.variables)
     status = status_of(result, "reference_response", curves.measure, curves.layer)
     score = with_variants(_score_responder(curves, interval), "")
