@@ -31,7 +31,6 @@ from psyprobe.analysis.human_observer import (
     scores_in_range,
 )
 from psyprobe.analysis.iso_response import IsoResponse, fit_iso_response, within
-from psyprobe.analysis.remembering import remembered
 from psyprobe.analysis.responses import (
     LayerScore,
     Responses,
@@ -62,6 +61,7 @@ from psyprobe.analysis.score import (
 )
 from psyprobe.analysis.variants import sample_of
 from psyprobe.files.json_types import JsonObject
+from psyprobe.files.remembering import remembered
 from psyprobe.files.units import unit_symbol
 from psyprobe.human.leave_one_out import fitted_studies
 

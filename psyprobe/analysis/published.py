@@ -32,6 +32,7 @@ import numpy as np
 
 from psyprobe import __version__
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.measures import split_measures
 from psyprobe.analysis.responses import detection_result
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.arrays import read_npz
@@ -242,7 +243,8 @@ def _rebuild_result(
         layout, responses, pixels, np.zeros((1, 1)), ["stored"], attributes
     )
     return with_task(
-        result, Task(axis=StimulusAxis("contrast", "1", details["contrast"]))
+        split_measures(result),
+        Task(axis=StimulusAxis("contrast", "1", details["contrast"])),
     )
 
 

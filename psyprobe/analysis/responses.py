@@ -25,7 +25,6 @@ from psyprobe.analysis.measures import (
     BY_VARIANT,
     join_measures,
     measures_of,
-    split_measures,
 )
 from psyprobe.analysis.score import OBSERVER, Row, Tabled, many, percent
 from psyprobe.errors import InputError, unknown_name
@@ -444,7 +443,7 @@ def labelled(
     attributes: JsonMapping,
 ) -> xr.Dataset:
     """Build a dataset of float64 variables, and CF flags of statuses, with the observer as a
-    coordinate.
+    coordinate, and measures as a dimension and an attribute.
 
     Parameters
     ----------
@@ -468,7 +467,10 @@ def labelled(
     def flags(dims: tuple[str, ...], values: Any, _: str, long_name: str) -> Any:
         return dims, values.astype(np.int8), flag_attributes(STATUSES, long_name)
 
-    result = xarray.Dataset(
+    measures = {}
+    if "measure" in coordinates:
+        measures = {"measures": json.dumps(coordinates["measure"][1])}
+    return xarray.Dataset(
         {
             name: (flags if name.endswith("_status") else variable)(
                 dims, np.asarray(values, float), *description
@@ -480,9 +482,8 @@ def labelled(
             **{name: variable(*coordinate) for name, coordinate in coordinates.items()},
             "observer": variable((), str(attributes["observer"]), "1", "Observer"),
         },
-        attrs=dict(attributes),
+        attrs={**attributes, **measures},
     )
-    return split_measures(result)
 
 
 def with_status(

@@ -100,7 +100,8 @@ def average_variants(
     averaged.attrs["variants"] = json.dumps(
         {name: list(values) for name, values in variants.items()}
     )
-    averaged.attrs.pop("variant", None)
+    for name in ("variant", "measures"):
+        averaged.attrs.pop(name, None)
     return split_measures(averaged)
 
 

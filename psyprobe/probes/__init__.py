@@ -28,6 +28,7 @@ Loaded = TypeVar("Loaded")
 
 __all__ = [
     "ProbeKind",
+    "build_joined",
     "build_result",
     "load_probe",
     "probe_bibtex",
@@ -261,6 +262,15 @@ def build_result(record: RunRecord, store: Store) -> Dataset:
     ...         build_result(store.runs()[0], store).equals(result)
     True
     """
+    # Most probes are loaded to ask, and need no results.
+    from psyprobe.analysis.measures import split_measures
+
+    result = build_joined(record, store)
+    return split_measures(result) if "measures" in result.attrs else result
+
+
+def build_joined(record: RunRecord, store: Store) -> Dataset:
+    """Build a result as `build_result` does, but with measures along a dimension."""
     probe = load_probe(record.probe)
     labelled_store = store.with_label(record.label)
     result = with_task(probe.result(record, labelled_store), probe.task(record))

@@ -37,7 +37,7 @@ from psyprobe.observers.protocol import (
     SubmittingObserver,
 )
 from psyprobe.observers.registry import takes_option
-from psyprobe.probes import build_result, load_probe, name_run
+from psyprobe.probes import build_joined, build_result, load_probe, name_run
 from psyprobe.running.executors import open_executor
 from psyprobe.running.loop import Executor, ask
 from psyprobe.running.protocol import Plan, RunRecord, Schedule, labelled, started_label
@@ -717,7 +717,9 @@ def finished_results(
             if len(members) < math.prod(map(len, layout["variants"].values())):
                 continue
         try:
-            member_results = [build_result(record, store) for record in members]
+            # What is averaged is joined by measure, and split when it is.
+            build = build_joined if "variant" in layout else build_result
+            member_results = [build(record, store) for record in members]
         except PsyprobeError as problem:
             problems.append(problem)
             failures.append(FailedScore(*names, str(problem)))
