@@ -28,7 +28,6 @@ Loaded = TypeVar("Loaded")
 
 __all__ = [
     "ProbeKind",
-    "build_joined",
     "build_result",
     "load_probe",
     "probe_bibtex",

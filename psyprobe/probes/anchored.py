@@ -14,6 +14,7 @@ import numpy as np
 
 from psyprobe._typing import FloatArray, NamedArrays
 from psyprobe.analysis.jnd import ideal_jnd
+from psyprobe.analysis.measures import split_measures
 from psyprobe.analysis.responses import Variable, labelled, with_status
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
@@ -213,6 +214,6 @@ def add_anchor(result: Dataset, layout: JsonMapping, responses: Responses) -> Da
         name = second["name"]
         coordinates[name] = ((name,), second["values"], second["unit"], second["label"])
         anchor_attributes["against"] = name
-    anchored_result = labelled(data, coordinates, result.attrs)
-    merged = result.merge(anchored_result, compat="override")
+    anchored_result = split_measures(labelled(data, coordinates, result.attrs))
+    merged = split_measures(result).merge(anchored_result, compat="override")
     return merged.assign_attrs(anchor_attributes)
