@@ -56,8 +56,6 @@ ACTIONS = {
     "draw all figures": "dispatchEvent(new Event('beforeprint'))",
     "choose a measure": "(() => { const list = document.querySelector('.drawn select'); "
     "list.selectedIndex = 1; list.dispatchEvent(new Event('change')); })()",
-    "leave one observer": "(() => { const box = document.querySelector('.drawn .legend input'); "
-    "if (box) box.click(); })()",
 }
 
 
