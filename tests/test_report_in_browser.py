@@ -40,6 +40,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     deep = xr.concat(
         [early, late], "layer", data_vars="minimal", combine_attrs="override"
     )
+    many = [contours(f"lab:{i}", "many", seed=i) for i in range(15)]
     crowd = [
         with_run_attributes(
             chat_result(frequencies=(1.0, 4.0), catch=10, seed=i), "crowd", f"lab:{i}"
@@ -47,7 +48,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for i in range(11)
     ]
     return pp.report(
-        [*results, several, deep, *crowd],
+        [*results, several, deep, *many, *crowd],
         tmp_path_factory.mktemp("report") / "report.html",
         title=HOSTILE,
     )
@@ -170,6 +171,17 @@ def test_a_point_opens_its_psychometric_functions(opened: Browser) -> None:
     )
     opened.run(f"{figure}.querySelector('.behind button').click()")
     opened.wait(f"{figure}.querySelector('.behind').childNodes.length", 0)
+
+
+def test_observers_of_a_large_figure_are_filtered(opened: Browser) -> None:
+    figure = "[...document.querySelectorAll('.drawn[data-figure]')].at(-2)"
+    panels = f"[...{figure}.querySelectorAll('.panel')].filter(each => each.offsetParent).length"
+    assert opened.run(panels) == 15
+    box = f"{figure}.querySelector('.bar input[type=search]')"
+    opened.run(f"({box}.value = 'LAB:1', {box}.dispatchEvent(new Event('input')))")
+    assert opened.run(panels) == 6
+    opened.run(f"({box}.value = '', {box}.dispatchEvent(new Event('input')))")
+    assert opened.run(panels) == 15
 
 
 def test_one_of_more_lines_than_colours_is_seen_alone(opened: Browser) -> None:

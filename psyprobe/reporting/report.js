@@ -426,6 +426,7 @@
       if (grid) bar.append(this.select("levels", [["log", "logarithmic"], ["linear", "linear"]], (value) => (this.levels = value)));
       if (grid && data.panels.length > 1) bar.append(this.check("common levels", true, (value) => (this.common = value)));
       if (data.panels.length > 1) bar.append(this.check("link observers", true, (value) => (this.linked = value)));
+      if (data.panels.length >= ROWS_TO_FILTER) bar.append(this.filter());
       this.inner = html("div", { class: `panels ${["", "", "two", "three"][data.panels.length] || ""}` }, ...this.panels.map((panel) => panel.node));
       if (data.panels.length === 1) place.classList.add(data.x.names.length > 12 ? "broad" : "single");
       this.behind = html("div", { class: "behind" });
@@ -438,6 +439,11 @@
       const made = html("select", { "aria-label": name }, ...options.map(([value, text]) => html("option", { value }, text)));
       made.addEventListener("change", () => { take(made.value); this.redraw(); });
       return html("label", {}, `${name} `, made);
+    }
+    filter() {
+      const box = html("input", { type: "search", placeholder: "observers with …", "aria-label": "show observers with this text" });
+      box.addEventListener("input", () => this.panels.forEach((panel) => (panel.node.hidden = !panel.data.title.toLowerCase().includes(box.value.toLowerCase()))));
+      return box;
     }
     check(name, on, take) {
       const made = html("input", { type: "checkbox" });
