@@ -456,6 +456,86 @@ def decided_csf() -> list[Row]:
     ]
 
 
+def letters() -> Row:
+    """Draw Sloan's ten letters with exact coverage; the bar is letters.md's figure for Python."""
+
+    def draw() -> None:
+        for letter in "CDHKNORSVZ":
+            pp.optotype(
+                letter=letter,
+                contrast=-1,
+                luminance=100,
+                letter_size=0.2,
+                ppd=120,
+                size=96,
+            )
+
+    milliseconds = [1000 * seconds(draw) / 10 for _ in range(ROUNDS)]
+    return Row(
+        "a letter with exact coverage",
+        "single, float64, 24 px in 96, ms",
+        statistics.median(milliseconds),
+        3.0,
+    )
+
+
+def reading() -> Row:
+    """A page of letters by a reader over the bare passes of as many images."""
+    import onnxruntime
+
+    from psyprobe.observers.readers.recogniser import SIZE
+
+    settings = {
+        "stimulus.parameters.allow_alias": True,
+        "levels.logmar": {"values": [0.0, 0.1, 0.2, 0.3]},
+        "asking.design": "constant",
+        "asking.options": {},
+        "asking.repeats": 60,
+    }
+    page = pp.load_experiment("letter_acuity").with_settings(settings)
+    observer = pp.load_observer("reader:rapidocr")
+    questions = pp.plan(page, observer).questions
+    session = onnxruntime.InferenceSession(
+        observer.card.weights.removeprefix("file "), providers=["CPUExecutionProvider"]
+    )
+    image = np.random.default_rng(1).uniform(-1, 1, (1, 3, *SIZE)).astype(np.float32)
+
+    def passes() -> None:
+        for _ in range(questions):
+            session.run(None, {"x": image})
+
+    return Row(
+        "letters named by a reader, a whole run",
+        f"rapidocr, {questions} questions, over bare passes",
+        ratio(lambda: pp.run(page, observer, progress=False), passes, rounds=5),
+        1.3,
+    )
+
+
+def two_pages() -> Row:
+    """Two pages of one store over the same pages in two stores."""
+    pages = ("gabor_achromatic", "gabor_red_green")
+    with tempfile.TemporaryDirectory() as folder:
+        stores = (Path(folder) / f"{i}.sqlite" for i in range(1000))
+
+        def together() -> None:
+            store = next(stores)
+            for page in pages:
+                pp.run(page, "pixels", store=store, progress=False)
+
+        def apart() -> None:
+            for page in pages:
+                pp.run(page, "pixels", store=next(stores), progress=False)
+
+        value = ratio(together, apart)
+    return Row(
+        "an experiment of two pages",
+        "grey and red-green Gabors, pixels, one store over two",
+        value,
+        1.05,
+    )
+
+
 def corruptions() -> list[Row]:
     import corruption_speed
 
@@ -499,6 +579,9 @@ ROWS: dict[str, Callable[[], list[Row]]] = {
         *listed(store_speed.commits_a_second),
     ],
     "decided_csf": decided_csf,
+    "letters": lambda: [letters()],
+    "reading": lambda: [reading()],
+    "two_pages": lambda: [two_pages()],
     "corruptions": corruptions,
 }
 
