@@ -5,12 +5,12 @@
     python benchmarks/million_questions.py draw    # docs/images/scaling.png, from million_questions.csv
 
 `pixels` asks ten joint draws of phase and position in two shares, each with a store of its own; a
-simulated observer in words is asked ten times under ten labels, each in a store of its own;
-`published` asks pixels under labels, 25,000 questions each, as a registry takes them. Images
-are 16 x 16 px, so that the time is psyprobe's own. Each line is a process of its own: processor time
-of it and its workers, its start included, and the largest memory of one of these processes. With
---cluster two Dask workers are processes of their own, with a line each in the end. A run of more
-questions than a registry takes is refused by `publish`, which then ends with 4.
+simulated observer in words answers ten times to each condition, under ten labels, each in a store of
+its own; `published` asks pixels under labels, 25,000 questions each, as a registry takes them.
+Images are 16 x 16 px, so that the time is psyprobe's own. Each line is a process of its own:
+processor time of it and its workers, its start included, and the largest memory of one of these
+processes. With --cluster two Dask workers are processes of their own, with a line each in the end. A
+run of more questions than a registry takes is refused by `publish`, which then ends with 4.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from typing import Any
 from growth import OBSERVERS, page_of
 
 RUNS = 10
+#: Answers in words to each condition.
+ANSWERS = 10
 #: Questions of a run that a registry takes.
 PUBLISHED = 25_000
 SHARES = 2
@@ -42,10 +44,13 @@ def write_page(kind: str, questions: int, folder: Path) -> Path:
     """Write a page of a tenth of the questions, of pixels in ten draws, or of a published run."""
     if kind == "published":
         return page_of("pixels", PUBLISHED, folder)
-    path = page_of(kind, questions // RUNS, folder)
-    if kind == "pixels":
-        draws = f"[variants]\ndraw = {RUNS}\n[display]"
-        path.write_text(path.read_text().replace("[display]", draws))
+    if kind == "words":
+        path = page_of(kind, questions // RUNS // ANSWERS, folder)
+        repeated = ("repeats = 1", f"repeats = {ANSWERS}")
+    else:
+        path = page_of(kind, questions // RUNS, folder)
+        repeated = ("[display]", f"[variants]\ndraw = {RUNS}\n[display]")
+    path.write_text(path.read_text().replace(*repeated))
     return path
 
 
