@@ -501,10 +501,10 @@ def checksum(row: Row) -> int:
     return value
 
 
-def chunks(values: Iterable[T], size: int = _CHUNK) -> Iterator[list[T]]:
+def chunks(values: Iterable[T], size: int | None = None) -> Iterator[list[T]]:
     """Cut values into lists, by default as long as one query looks up."""
     iterator = iter(values)
-    while chunk := list(islice(iterator, size)):
+    while chunk := list(islice(iterator, size or _CHUNK)):
         yield chunk
 
 

@@ -13,6 +13,7 @@ from detection_results import human_csf
 from matplotlib.figure import Figure
 
 import psyprobe as pp
+from psyprobe.analysis.measures import split_measures
 from psyprobe.analysis.responses import select
 from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.errors import InputError
@@ -94,7 +95,8 @@ def result_of(
     axis = StimulusAxis(
         **{key: layout["difference"][key] for key in ("name", "unit", "label")}
     )
-    return with_task(detection.grid_result(layout, gave), Task(axis=axis))
+    result = with_task(detection.grid_result(layout, gave), Task(axis=axis))
+    return split_measures(result)
 
 
 @pytest.fixture
