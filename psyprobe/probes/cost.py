@@ -126,7 +126,7 @@ def measured_pace(
             run_replies,
             f"{measured} {len(run_replies):,} answers of this run in the store.",
         )
-    for record in store.runs():
+    for record in store.iterate_runs():
         layout = {**record.layout, "probe": record.probe}
         similar = all(
             layout.get(name) == entry for name, entry in required_entries.items()

@@ -403,7 +403,11 @@ class Store:
 
     def runs(self) -> list[RunRecord]:
         """Return the records of all runs, finished or not, in the order they began."""
-        return list(map(self._read_run, self.database.rows("run")))
+        return list(self.iterate_runs())
+
+    def iterate_runs(self) -> Iterator[RunRecord]:
+        """Iterate over the records of `runs`, with one of them in memory at a time."""
+        return map(self._read_run, self.database.rows("run"))
 
     def add_attempt(self, attempt: Attempt) -> None:
         """Add how an attempt at a run ended; one that is there already is left."""
