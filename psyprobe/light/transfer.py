@@ -107,6 +107,7 @@ def light_of_drive(drive: Array, eotf: Eotf) -> Array:
     """
     xp = array_namespace(drive)
     if eotf == "linear":
+        # A copy: callers scale light in place.
         return drive * 1
     if isinstance(eotf, float):
         return drive**eotf
