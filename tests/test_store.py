@@ -181,6 +181,27 @@ def test_missing_names_what_is_not_answered() -> None:
             store.content(digest(0))
 
 
+def test_answers_are_iterated_up_to_the_first_that_is_missing() -> None:
+    with Store(None) as store:
+        store.add(answers(500))
+        keys = [question(str(i)).key for i in range(502)]
+        iterator = store.iterate_answers(keys)
+        assert [next(iterator) for _ in range(500)] == [
+            store.answers([key])[key] for key in keys[:500]
+        ]
+        with pytest.raises(StoreError, match="2 of 502 questions have no answer yet"):
+            next(iterator)
+
+
+def test_what_is_computed_of_answers_is_computed_once_for_all_labels() -> None:
+    with Store(None) as store:
+        first = store.remember("mean", lambda: [1.0])
+        assert store.with_label("night").remember("mean", lambda: [2.0]) is first
+        assert store.remember("sum", lambda: [3.0]) == [3.0]
+    with Store(None) as other:
+        assert other.remember("mean", lambda: [4.0]) == [4.0]
+
+
 def test_many_questions_are_looked_up_at_once() -> None:
     with Store(None) as store:
         store.add(answers(2000))

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from operator import length_hint
 from time import perf_counter
 from typing import Any
@@ -227,10 +227,17 @@ def request_digest(layout: JsonMapping) -> str:
     return digest({"measures": layout["measures"]})
 
 
-def question_keys(layout: JsonMapping, observer: str) -> Iterator[str]:
-    """Compute the keys of questions about all pairs to an observer, by its card's digest."""
-    stimuli = (stimulus_digest(layout, i) for i in range(len(layout["pairs"])))
-    return Question.keys(stimuli, request_digest(layout), observer, layout["version"])
+def pair_stimuli(layout: JsonMapping) -> Iterator[str]:
+    """Compute the digest of each pair of a run in order."""
+    return (stimulus_digest(layout, pair) for pair in range(len(layout["pairs"])))
+
+
+def question_keys(
+    layout: JsonMapping, observer: str, stimuli: Iterable[str]
+) -> list[str]:
+    """Compute the keys of questions about pairs to an observer, by its card's digest."""
+    request = request_digest(layout)
+    return [*Question.keys(stimuli, request, observer, layout["version"])]
 
 
 @dataclass(frozen=True)
@@ -268,33 +275,22 @@ def responses(record: RunRecord, store: Store) -> Responses:
     """
     layout = record.layout
     baseline = store.content(layout["baseline"])
-
-    def read(observer: str) -> tuple[FloatArray, FloatArray | None]:
-        columns: dict[str, list[FloatArray]] = defaultdict(list)
-        keys = [*question_keys(layout, observer)]
-        for answers in chunks(store.iterate_answers(keys)):
-            for name in {"values", "lengths"} & answers[0].keys():
-                rows = [answer[name] for answer in answers]
-                columns[name].append(np.array(rows, dtype=np.float64))
-        values = np.concatenate(columns["values"])
-        if "lengths" not in columns:
-            return values, None
-        # The one measure of pixels that are shown beside a metric is the angle.
-        measures = layout["measures"]
-        angle = measures.index("angular") if "angular" in measures else 0
-        lengths = np.concatenate(columns["lengths"])
-        if "l2" in measures:
-            _warn_of_state(
-                record.observer_card,
-                values[..., measures.index("l2")],
-                lengths,
-                layout["noise_floor"],
-            )
-        return values, angle_status(values[..., angle], lengths)
-
-    values, status = read(record.observer_digest)
     is_baseline = record.observer_digest == layout["baseline"]
-    pixels, pixel_status = (values, status) if is_baseline else read(layout["baseline"])
+    own_parts = []
+    pixel_parts = []
+    for stimuli in chunks(pair_stimuli(layout)):
+        keys = question_keys(layout, record.observer_digest, stimuli)
+        own_parts.append(_read_columns(store, keys))
+        if not is_baseline:
+            # Every observer of an experiment is compared with the same pixels.
+            keys = question_keys(layout, layout["baseline"], stimuli)
+            name = digest([store.label, keys])
+            read = partial(_read_columns, store, keys)
+            pixel_parts.append(store.remember(name, read))
+    values, status = _join_columns(record, own_parts)
+    pixels, pixel_status = (
+        (values, status) if is_baseline else _join_columns(record, pixel_parts)
+    )
     assert pixel_status is not None  # the pixels have features, unlike a metric
     return Responses(
         observer=values,
@@ -311,6 +307,34 @@ def responses(record: RunRecord, store: Store) -> Responses:
             **record.outcome,
         ),
     )
+
+
+def _read_columns(store: Store, keys: Sequence[str]) -> dict[str, FloatArray]:
+    """Read answers to pairs as columns, by their names."""
+    answers = [*store.iterate_answers(keys)]
+    return {
+        name: np.array([answer[name] for answer in answers], dtype=np.float64)
+        for name in ("values", "lengths")
+        if name in answers[0]
+    }
+
+
+def _join_columns(
+    record: RunRecord, parts: Sequence[NamedArrays]
+) -> tuple[FloatArray, FloatArray | None]:
+    """Join columns into values and statuses of angles; None for a metric, which has no features."""
+    values = np.concatenate([part["values"] for part in parts])
+    if "lengths" not in parts[0]:
+        return values, None
+    lengths = np.concatenate([part["lengths"] for part in parts])
+    layout = record.layout
+    measures = layout["measures"]
+    if "l2" in measures:
+        change = values[..., measures.index("l2")]
+        _warn_of_state(record.observer_card, change, lengths, layout["noise_floor"])
+    # The one measure of pixels that are shown beside a metric is the angle.
+    angle = measures.index("angular") if "angular" in measures else 0
+    return values, angle_status(values[..., angle], lengths)
 
 
 #: The largest change of a feature, as a share of the longest, that rounding makes in a network when

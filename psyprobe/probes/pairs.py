@@ -33,6 +33,7 @@ from psyprobe.probes.pair_batches import (
     PairImages,
     default_batch_size,
     effect_of_format,
+    pair_stimuli,
     question_keys,
     request_digest,
     seconds_an_image,
@@ -533,7 +534,8 @@ class PairSchedule(ExperimentSchedule):
     def _missing(self, store: Store) -> BoolArray:
         """Tell of each pair whether the observer has not been asked about it."""
         missing: list[bool] = []
-        for keys in chunks(question_keys(self._layout, self.observer.card.digest)):
+        for stimuli in chunks(pair_stimuli(self._layout)):
+            keys = question_keys(self._layout, self.observer.card.digest, stimuli)
             missing_keys = store.missing(keys)
             missing += [key in missing_keys for key in keys]
         return np.array(missing)

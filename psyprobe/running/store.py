@@ -7,14 +7,14 @@ without asking. Digests are stored by their first 128 bits.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from copy import copy
 from dataclasses import asdict, astuple, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from time import time
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from pydantic_core import from_json
 
@@ -35,6 +35,7 @@ from psyprobe.running.protocol import (
     label_procedure,
 )
 
+T = TypeVar("T")
 #: The columns of a run that hold JSON.
 _JSON_OF_RUN = (
     "observer_card",
@@ -90,6 +91,7 @@ class Store:
     def __init__(self, path: str | Path | None, *, create: bool = True) -> None:
         self.path = None if path is None else Path(path)
         self.database = Database(self.path, create=create)
+        self._computed: dict[str, Any] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -149,7 +151,7 @@ class Store:
         return answers
 
     def iterate_answers(self, keys: Sequence[str]) -> Iterator[JsonObject]:
-        """Iterate over the answers to questions in order, refusing if one is missing.
+        """Iterate over the answers to questions in order, up to the first that is missing.
 
         Few of them are in memory at once.
 
@@ -165,7 +167,6 @@ class Store:
         """Iterate over answers as `iterate_answers` does, each with its time: milliseconds since
         1970, UTC.
         """
-        self._check_answered(keys, len(self.missing(keys)))
         for chunk in chunks(keys):
             names = self.stored_names(chunk)
             rows = self.database.select("answer", "question", names)
@@ -173,8 +174,26 @@ class Store:
                 names[row[0]]: (self._decode("answer", row, "answer"), row[-1])
                 for row in rows
             }
-            self._check_answered(chunk, len(set(chunk) - set(timed)))
+            if set(chunk) - timed.keys():
+                self._check_answered(keys, len(self.missing(keys)))
             yield from map(timed.__getitem__, chunk)
+
+    def remember(self, name: str, compute: Callable[[], T]) -> T:
+        """Compute something of answers once while the store is open, and keep it in memory.
+
+        Answers never change, so what is computed of them does not either.
+
+        Parameters
+        ----------
+        name : str
+            Names all that it depends on: the digest of keys with the store's label, for example.
+        compute : callable
+            Computes it.
+        """
+        if name not in self._computed:
+            self._computed[name] = compute()
+        kept: T = self._computed[name]
+        return kept
 
     def add(self, answered: Iterable[Answered]) -> None:
         """Write answers and what their digests stand for, all or nothing.
