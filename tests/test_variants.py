@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from weakref import ReferenceType, ref
 
 import numpy as np
 import pytest
 from small_experiment import write_experiment
+from xarray import Dataset
 
 import psyprobe as pp
 from psyprobe.analysis.measures import join_measures
@@ -16,7 +18,10 @@ from psyprobe.analysis.variants import average_variants, variant_sample
 from psyprobe.cli import main
 from psyprobe.errors import InputError
 from psyprobe.experiment import load_experiment
+from psyprobe.probes import build_result, experiments
 from psyprobe.probes.experiments import load_results, plan, run
+from psyprobe.running.protocol import RunRecord
+from psyprobe.running.store import Store
 
 
 def test_the_mean_is_that_of_the_variants_run_one_by_one(tmp_path: Path) -> None:
@@ -55,6 +60,28 @@ def test_a_store_gives_back_one_result_for_all_variants(tmp_path: Path) -> None:
     assert len(loaded) == 2
     assert loaded[0].identical(result)
     assert loaded[1].identical(plain)
+
+
+def test_results_stay_in_the_order_of_runs_of_which_few_are_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, store = write_experiment(tmp_path), tmp_path / "runs.sqlite"
+    for label in ("a", "b", "c", "d"):
+        variants = {"phase": [0, 90]} if label == "b" else {}
+        run(path, "pixels", variants=variants, label=label, store=store, progress=False)
+    records: list[ReferenceType[RunRecord]] = []
+    counts: list[int] = []
+
+    def count(record: RunRecord, opened: Store) -> Dataset:
+        records.append(ref(record))
+        counts.append(sum(other() is not None for other in records))
+        return build_result(record, opened)
+
+    monkeypatch.setattr(experiments, "build_result", count)
+    results = load_results(store)
+    assert [result.attrs["label"] for result in results] == ["a", "b", "c", "d"]
+    # One that is built, and the one before until the next is read.
+    assert max(counts) <= 2
 
 
 def test_a_store_keeps_back_variants_of_which_one_is_unfinished(tmp_path: Path) -> None:

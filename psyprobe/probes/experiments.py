@@ -11,7 +11,7 @@ import math
 import re
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -429,14 +429,13 @@ def load_runs(path: str | Path | Store) -> tuple[list[Dataset], list[FailedScore
     if is_registry(path):
         return _load_registry(path)
     with open_store(path, create=False) as store:
-        records = store.runs()
-        finished, failures = finished_results(store, records)
-    if not finished:
-        name = path.name if isinstance(path, Store) else path
-        raise InputError(
-            f"{name} has no finished run ({len(records)} unfinished); run the experiment again "
-            "to go on with it"
-        )
+        finished, failures = finished_results(store, store.iterate_runs())
+        if not finished:
+            name = path.name if isinstance(path, Store) else path
+            raise InputError(
+                f"{name} has no finished run ({len(store.run_keys())} unfinished); run the "
+                "experiment again to go on with it"
+            )
     return merge_results(finished), failures
 
 
@@ -681,57 +680,79 @@ def _load_prices(prices: PriceSource) -> Prices:
 
 
 def finished_results(
-    store: Store, records: Sequence[RunRecord]
+    store: Store, records: Iterable[RunRecord]
 ) -> tuple[list[Dataset], list[FailedScore]]:
     """Build the results of finished runs, averaging the variants of one experiment.
 
-    A run that cannot be read takes no other with it, unless there is no other.
+    A run that cannot be read takes no other with it, unless there is no other. Records are read one
+    at a time, for that of a large run takes more memory than its result.
     """
-    groups: defaultdict[str, list[RunRecord]] = defaultdict(list)
+    names: dict[str, tuple[str, str]] = {}
+    outcomes: dict[str, Dataset | PsyprobeError | None] = {}
+    variants: defaultdict[str, list[RunRecord]] = defaultdict(list)
     for record in records:
-        layout = record.layout
-        if "variant" in layout:
-            shared = [layout["variants"], layout.get("display")]
-            observer = (record.observer_digest, record.label)
-            key = digest([record.experiment_toml, observer, shared])
+        key = _averaged_key(record)
+        names.setdefault(
+            key, (record.experiment, labelled(record.observer, record.label))
+        )
+        outcomes.setdefault(key, None)
+        if "variant" in record.layout:
+            variants[key].append(record)
         else:
-            key = record.key
-        groups[key].append(record)
-    results: list[Dataset] = []
-    problems: list[PsyprobeError] = []
-    failures: list[FailedScore] = []
-    for members in groups.values():
-        first = members[0]
-        names = (first.experiment, labelled(first.observer, first.label))
-        given_up = next((record.given_up for record in members if record.given_up), "")
-        if given_up:
-            problems.append(PsyprobeError(given_up))
-            failures.append(FailedScore(*names, given_up))
-            continue
-        members = [record for record in members if record.finished is not None]
-        if not members:
-            continue
-        layout = members[0].layout
-        if "variant" in layout:
-            members = _largest_by_variant(members)
-            if len(members) < math.prod(map(len, layout["variants"].values())):
-                continue
-        try:
-            # What is averaged is joined by measure, and split when it is.
-            build = build_joined if "variant" in layout else build_result
-            member_results = [build(record, store) for record in members]
-        except PsyprobeError as problem:
-            problems.append(problem)
-            failures.append(FailedScore(*names, str(problem)))
-            continue
-        if "variant" not in layout:
-            results += member_results
-        else:
-            labels = [variant_label(record.layout["variant"]) for record in members]
-            results.append(average_variants(member_results, layout["variants"], labels))
+            outcomes[key] = _finished_result([record], store)
+    for key, members in variants.items():
+        outcomes[key] = _finished_result(members, store)
+    problems = {
+        key: outcome
+        for key, outcome in outcomes.items()
+        if isinstance(outcome, PsyprobeError)
+    }
+    results = [
+        outcome
+        for key, outcome in outcomes.items()
+        if outcome is not None and not isinstance(outcome, PsyprobeError)
+    ]
     if problems and not results:
-        raise problems[0]
+        raise next(iter(problems.values()))
+    failures = [
+        FailedScore(*names[key], str(problem)) for key, problem in problems.items()
+    ]
     return results, failures
+
+
+def _averaged_key(record: RunRecord) -> str:
+    """Name what a run's result is averaged over: all variants of its experiment, or the run."""
+    layout = record.layout
+    if "variant" not in layout:
+        return record.key
+    observer = (record.observer_digest, record.label)
+    shared = [layout["variants"], layout.get("display")]
+    return digest([record.experiment_toml, observer, shared])
+
+
+def _finished_result(
+    records: Sequence[RunRecord], store: Store
+) -> Dataset | PsyprobeError | None:
+    """Build the result of a run, or of all variants, or return the problem; None if unfinished."""
+    for record in records:
+        if record.given_up:
+            return PsyprobeError(record.given_up)
+    finished = [record for record in records if record.finished is not None]
+    if not finished:
+        return None
+    layout = finished[0].layout
+    try:
+        if "variant" not in layout:
+            return build_result(finished[0], store)
+        finished = _largest_by_variant(finished)
+        if len(finished) < math.prod(map(len, layout["variants"].values())):
+            return None
+        # What is averaged is joined by measure, and split when it is.
+        joined = [build_joined(record, store) for record in finished]
+    except PsyprobeError as problem:
+        return problem
+    labels = [variant_label(record.layout["variant"]) for record in finished]
+    return average_variants(joined, layout["variants"], labels)
 
 
 def _largest_by_variant(records: Sequence[RunRecord]) -> list[RunRecord]:

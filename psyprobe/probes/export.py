@@ -204,7 +204,7 @@ def _read_pair_runs(
 
     pairs: dict[str, tuple[str, ...]] = {}
     measures: dict[str, list[str]] = {}
-    for run in store.runs():
+    for run in store.iterate_runs():
         layout = run.layout
         if {"pairs", "measures", "display", "version"} <= set(layout):
             stimuli = [

@@ -213,7 +213,7 @@ def _load(
             with open_store(source, create=False) as store:
                 unfinished = [
                     (run, store.last_attempt(run))
-                    for run in store.runs()
+                    for run in store.iterate_runs()
                     if run.finished is None and not run.given_up
                 ]
             failures += [

@@ -258,6 +258,9 @@ _SHARES = np.array([0.02, 0.35, 0.9])
 _STEP_WIDTH = 1e-3
 #: Groups x curves x levels that are fitted at once.
 _FIT_SIZE = 24_000
+#: Groups x curves x levels x steps between levels that are tried as starts at once, which bounds
+#: memory where curves have many levels.
+_START_SIZE = 1_000_000
 #: Candidates x levels that are tried at once: pairs of rates are tried together where there are few
 #: groups.
 _GRID_SIZE = 20_000
@@ -301,8 +304,10 @@ def search(
         value=np.full(groups, -np.inf),
         converged=np.zeros(groups, dtype=bool),
     )
-    group_size = problem.counts.x[0].size if groups else 1
-    block_size = max(1, _FIT_SIZE // max(1, group_size))
+    levels = problem.counts.x.shape[-1]
+    group_size = max(1, curves * levels)
+    start_size = group_size * max(1, 2 * levels)
+    block_size = max(1, min(_FIT_SIZE // group_size, _START_SIZE // start_size))
     for begin in range(0, groups, block_size):
         block = np.arange(begin, min(begin + block_size, groups))
         block_problem = problem[block]

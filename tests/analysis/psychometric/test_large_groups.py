@@ -9,9 +9,12 @@ from psyprobe.analysis.psychometric import (
     PsychometricFit,
     fit_psychometric,
     psychometric_function,
+    search,
     separation,
 )
+from psyprobe.analysis.psychometric.counts import read_curves
 from psyprobe.analysis.psychometric.likelihood import SearchProblem
+from psyprobe.analysis.psychometric.statuses import RateBounds, state_problem
 
 
 def fit_group(curves: int) -> PsychometricFit:
@@ -70,3 +73,29 @@ def test_memory_of_many_curves_grows_as_they_do() -> None:
     finally:
         tracemalloc.stop()
     assert peak < 60e6
+
+
+def test_memory_of_curves_with_many_levels_is_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Starts of 60 curves of 40 levels are tried in blocks, which give what all at once give."""
+    x = np.linspace(-3, 0, 40)
+    thresholds = np.linspace(-2.0, -1.0, 60)[:, None]
+    rate = psychometric_function(x, thresholds, 0.5, 0.02, 0.02)
+    yes = np.random.default_rng(1).binomial(10, rate)
+    curves = read_curves(10**x, yes, np.full(yes.shape, 10), ())
+    bounds = (RateBounds(0.02, 0.02), RateBounds(0.02, 0.02))
+    problem = state_problem(curves, "logistic", False, *bounds, 0.95, 0).search_problem
+    peaks = []
+    points = []
+    for size in (20_000, 10**9):
+        monkeypatch.setattr(search, "_START_SIZE", size)
+        tracemalloc.start()
+        try:
+            points.append(search.search(problem).point)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    for name, values in vars(points[0]).items():
+        np.testing.assert_array_equal(values, getattr(points[1], name))
+    assert peaks[0] < peaks[1] / 2
