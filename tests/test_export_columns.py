@@ -16,7 +16,9 @@ def flatten(row: dict[str, Any], prefix: str = "") -> dict[str, Any]:
             cells |= flatten(value, f"{prefix}{key}.")
         else:
             cells[prefix + key] = (
-                json.dumps(value) if isinstance(value, list) else value
+                json.dumps(value, separators=(",", ":"))
+                if isinstance(value, list)
+                else value
             )
     return cells
 
@@ -35,6 +37,16 @@ def test_uneven_rows_become_the_columns_that_they_have_one_by_one() -> None:
         columns = _arrange(part)
         assert columns == expected
         assert list(columns) == list(expected)
+
+
+def test_lists_are_json_whatever_is_in_them() -> None:
+    deep: list[Any] = [1]
+    for _ in range(300):
+        deep = [deep]
+    lists = [[[0.1 + 0.2, 1e-300, 2**90]], ["é", 'a "quote"', None], ["\ud83d"], deep]
+    texts = _arrange([{"cell": values} for values in lists])["cell"]
+    assert [json.loads(text) for text in texts] == lists
+    assert texts[0] == "[[0.30000000000000004,1e-300,1237940039285380274899124224]]"
 
 
 def test_what_the_fast_parser_refuses_or_could_round_is_read_as_written() -> None:

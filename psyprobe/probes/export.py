@@ -17,6 +17,8 @@ from sys import intern
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from pydantic_core import to_json
+
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.json_types import JsonObject
 from psyprobe.files.netcdf import write_netcdf
@@ -274,15 +276,21 @@ def _flatten(tables: Sequence[JsonObject], prefix: str = "") -> Iterator[Column]
         elif dict in kinds:
             raise KeyError
         elif list in kinds:
-            yield (
-                prefix + key,
-                [
-                    json.dumps(cell) if isinstance(cell, list) else cell
-                    for cell in cells
-                ],
-            )
+            texts = [
+                _json_text(cell) if isinstance(cell, list) else cell for cell in cells
+            ]
+            yield prefix + key, texts
         else:
             yield prefix + key, cells
+
+
+def _json_text(values: list[Any]) -> str:
+    """Write a list as JSON, in a tenth of the time of the `json` module."""
+    try:
+        return to_json(values).decode()
+    except ValueError:
+        # It refuses half a surrogate pair, which a reply may end with.
+        return json.dumps(values)
 
 
 def _write_csv(store: Store, count: int, path: Path) -> None:
