@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 from weakref import ReferenceType, ref
 
 import numpy as np
@@ -18,7 +19,7 @@ from psyprobe.analysis.variants import average_variants, variant_sample
 from psyprobe.cli import main
 from psyprobe.errors import InputError
 from psyprobe.experiment import load_experiment
-from psyprobe.probes import build_result, experiments
+from psyprobe.probes import experiments
 from psyprobe.probes.experiments import load_results, plan, run
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
@@ -71,16 +72,20 @@ def test_results_stay_in_the_order_of_runs_of_which_few_are_in_memory(
         run(path, "pixels", variants=variants, label=label, store=store, progress=False)
     records: list[ReferenceType[RunRecord]] = []
     counts: list[int] = []
+    for name in ("build_result", "build_joined"):
+        build = getattr(experiments, name)
 
-    def count(record: RunRecord, opened: Store) -> Dataset:
-        records.append(ref(record))
-        counts.append(sum(other() is not None for other in records))
-        return build_result(record, opened)
+        def count(record: RunRecord, opened: Store, build: Any = build) -> Dataset:
+            records.append(ref(record))
+            counts.append(sum(other() is not None for other in records))
+            result: Dataset = build(record, opened)
+            return result
 
-    monkeypatch.setattr(experiments, "build_result", count)
+        monkeypatch.setattr(experiments, name, count)
     results = load_results(store)
     assert [result.attrs["label"] for result in results] == ["a", "b", "c", "d"]
     # One that is built, and the one before until the next is read.
+    assert len(counts) == 5
     assert max(counts) <= 2
 
 

@@ -26,6 +26,7 @@ from psyprobe.experiment.draws import DRAW
 from psyprobe.experiment.experiment import variant_label
 from psyprobe.experiment.page import Page
 from psyprobe.experiment.page_errors import in_file
+from psyprobe.files.json_types import JsonMapping
 from psyprobe.files.netcdf import read_netcdf
 from psyprobe.files.output import digest
 from psyprobe.observers import DEFAULT_OBSERVER, as_observer, load_observer
@@ -685,38 +686,41 @@ def finished_results(
     """Build the results of finished runs, averaging the variants of one experiment.
 
     A run that cannot be read takes no other with it, unless there is no other. Records are read one
-    at a time, for that of a large run takes more memory than its result.
+    at a time, for the record of a large run takes more memory than its result.
     """
     names: dict[str, tuple[str, str]] = {}
     outcomes: dict[str, Dataset | PsyprobeError | None] = {}
-    variants: defaultdict[str, list[RunRecord]] = defaultdict(list)
+    variants: defaultdict[str, _Variants] = defaultdict(_Variants)
     for record in records:
         key = _averaged_key(record)
-        names.setdefault(
-            key, (record.experiment, labelled(record.observer, record.label))
-        )
+        observer = labelled(record.observer, record.label)
+        names.setdefault(key, (record.experiment, observer))
         outcomes.setdefault(key, None)
-        if "variant" in record.layout:
-            variants[key].append(record)
-        else:
-            outcomes[key] = _finished_result([record], store)
-    for key, members in variants.items():
-        outcomes[key] = _finished_result(members, store)
-    problems = {
-        key: outcome
-        for key, outcome in outcomes.items()
-        if isinstance(outcome, PsyprobeError)
-    }
-    results = [
-        outcome
-        for key, outcome in outcomes.items()
-        if outcome is not None and not isinstance(outcome, PsyprobeError)
-    ]
+        if record.given_up:
+            outcomes[key] = PsyprobeError(record.given_up)
+        if record.finished is None or isinstance(outcomes[key], PsyprobeError):
+            continue
+        try:
+            if "variant" in record.layout:
+                # What is averaged is joined by measure, and split when it is.
+                variants[key].add(record.layout, build_joined(record, store))
+            else:
+                outcomes[key] = build_result(record, store)
+        except PsyprobeError as problem:
+            outcomes[key] = problem
+    for key in [key for key in variants if outcomes[key] is None]:
+        outcomes[key] = variants.pop(key).average()
+    results: list[Dataset] = []
+    problems: list[PsyprobeError] = []
+    failures: list[FailedScore] = []
+    for key, outcome in outcomes.items():
+        if isinstance(outcome, PsyprobeError):
+            problems.append(outcome)
+            failures.append(FailedScore(*names[key], str(outcome)))
+        elif outcome is not None:
+            results.append(outcome)
     if problems and not results:
-        raise next(iter(problems.values()))
-    failures = [
-        FailedScore(*names[key], str(problem)) for key, problem in problems.items()
-    ]
+        raise problems[0]
     return results, failures
 
 
@@ -730,40 +734,32 @@ def _averaged_key(record: RunRecord) -> str:
     return digest([record.experiment_toml, observer, shared])
 
 
-def _finished_result(
-    records: Sequence[RunRecord], store: Store
-) -> Dataset | PsyprobeError | None:
-    """Build the result of a run, or of all variants, or return the problem; None if unfinished."""
-    for record in records:
-        if record.given_up:
-            return PsyprobeError(record.given_up)
-    finished = [record for record in records if record.finished is not None]
-    if not finished:
-        return None
-    layout = finished[0].layout
-    try:
-        if "variant" not in layout:
-            return build_result(finished[0], store)
-        finished = _largest_by_variant(finished)
-        if len(finished) < math.prod(map(len, layout["variants"].values())):
+class _Variants:
+    """The results of one observer with the variants of an experiment, by their labels.
+
+    Of two runs of one variant, the whole and its score alone, the one that showed more counts.
+    """
+
+    def __init__(self) -> None:
+        self._values: Mapping[str, Sequence[float]] = {}
+        self._results: dict[str, Dataset] = {}
+        self._pair_counts: dict[str, int] = {}
+
+    def add(self, layout: JsonMapping, result: Dataset) -> None:
+        """Add the result of a run by its layout."""
+        self._values = layout["variants"]
+        label = variant_label(layout["variant"])
+        pair_count = len(layout["pairs"])
+        if pair_count > self._pair_counts.get(label, -1):
+            self._pair_counts[label] = pair_count
+            self._results[label] = result
+
+    def average(self) -> Dataset | None:
+        """Average the results; None where one is not finished yet."""
+        if len(self._results) < math.prod(map(len, self._values.values())):
             return None
-        # What is averaged is joined by measure, and split when it is.
-        joined = [build_joined(record, store) for record in finished]
-    except PsyprobeError as problem:
-        return problem
-    labels = [variant_label(record.layout["variant"]) for record in finished]
-    return average_variants(joined, layout["variants"], labels)
-
-
-def _largest_by_variant(records: Sequence[RunRecord]) -> list[RunRecord]:
-    """Select the run of each variant that showed most: the whole one, or its score alone."""
-    largest: dict[str, RunRecord] = {}
-    for record in records:
-        label = variant_label(record.layout["variant"])
-        other = largest.setdefault(label, record)
-        if len(record.layout["pairs"]) > len(other.layout["pairs"]):
-            largest[label] = record
-    return list(largest.values())
+        results = [*self._results.values()]
+        return average_variants(results, self._values, [*self._results])
 
 
 def _read_result(path: Path) -> Dataset:
