@@ -171,9 +171,14 @@ def readings_by_room(package: Path) -> dict[str, Reading]:
     """Counts of each room of a package: a folder right below it, or its own files."""
     rooms: dict[str, Reading] = {}
     for path in sorted(package.rglob("*.py")):
-        parts = path.relative_to(package).parts
-        room = parts[0] if len(parts) > 1 else "psyprobe"
+        room = room_of(package, path)
         rooms[room] = rooms.get(room, Reading()) + reading_of(
             path.read_text(encoding="utf-8")
         )
     return rooms
+
+
+def room_of(package: Path, path: Path) -> str:
+    """Name the room of a file: the folder right below the package, or the package itself."""
+    parts = path.relative_to(package).parts
+    return parts[0] if len(parts) > 1 else "psyprobe"
