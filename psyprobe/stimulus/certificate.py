@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from psyprobe._typing import Levels
 from psyprobe.errors import unknown_name
 from psyprobe.files.json_types import JsonObject
 from psyprobe.stimulus.certificate_table import format_measurements
@@ -72,10 +73,10 @@ class Measurement:
 
 @dataclass
 class ImageMeasurements:
-    """Measurements of one image as they are collected, with what their tolerances depend on."""
+    """Measurements of images as they are collected, with what their tolerances depend on."""
 
     #: Luminance of the background, cd/m².
-    luminance: float
+    luminance: Levels
     #: Column of the tolerance table.
     precision: str
     #: {"luminance", "lms", "rgb"}: What the pixels are.
@@ -87,6 +88,8 @@ class ImageMeasurements:
     display_gain: float = 0.0
     #: Whether to search for where a wave really lies.
     refined: bool = True
+    #: Index of each image in the flattened batch; None where there is one image.
+    images: Sequence[int | None] = (None,)
     entries: list[Measurement] = field(default_factory=list)
 
     def empty(self) -> ImageMeasurements:
@@ -96,43 +99,51 @@ class ImageMeasurements:
     def add(
         self,
         quantity: str,
-        requested: float | None,
-        delivered: float,
+        requested: Levels | None,
+        delivered: Levels,
         estimator: str,
         *,
         key: str | None = None,
-        extra: float = 0.0,
+        extra: Levels = 0.0,
     ) -> None:
         """Add a measurement with the tolerance of its quantity, or of `key`, plus `extra`.
 
-        `extra` is in the unit of the error.
+        `extra` is in the unit of the error. Numbers may be arrays, one for each image.
         """
         key = key or quantity
         entry = TOLERANCES[key]
         allowed = None
         if requested is not None:
-            requested = float(requested)
-            allowed = float(tolerance(key, self.precision) + extra)
-            allowed *= self.display_gain or 1.0
-        measurement = Measurement(
-            quantity,
-            entry.unit,
-            requested,
-            float(delivered),
-            allowed,
-            relative=entry.relative and requested != 0,
-            estimator=estimator,
-        )
-        self.entries.append(measurement)
+            allowed = tolerance(key, self.precision) + extra
+            allowed = allowed * (self.display_gain or 1.0)
+        columns = (self._column(value) for value in (requested, delivered, allowed))
+        for image, request, delivery, limit in zip(self.images, *columns, strict=True):
+            measurement = Measurement(
+                quantity,
+                entry.unit,
+                request,
+                delivery,
+                limit,
+                relative=entry.relative and request != 0,
+                estimator=estimator,
+                image=image,
+            )
+            self.entries.append(measurement)
+
+    def _column(self, value: Levels | None) -> Sequence[float | None]:
+        """Return the value of each image, from a number for all or an array of one for each."""
+        if isinstance(value, np.ndarray) and value.ndim:
+            return list(value.tolist())
+        return [value if value is None else float(value)] * len(self.images)
 
     def add_contrast(
         self,
         quantity: str,
-        requested: float,
-        delivered: float,
+        requested: Levels,
+        delivered: Levels,
         estimator: str,
         *,
-        extra: float,
+        extra: Levels,
         key: str = "contrast",
     ) -> None:
         """Add a contrast, whose tolerance allows for float32 drive on a display."""
@@ -141,14 +152,14 @@ class ImageMeasurements:
             extra = extra + 1e-7 / abs(requested)
         self.add(quantity, requested, delivered, estimator, key=key, extra=extra)
 
-    def pixel_error(self, contrast: float, phase_range: float = 0.0) -> float:
+    def pixel_error(self, contrast: Levels, phase_range: Levels = 0.0) -> Levels:
         """Bound the rounding error of a pixel, cd/m².
 
         Parameters
         ----------
-        contrast : float
+        contrast : float or array
             Amplitude over the background.
-        phase_range : float
+        phase_range : float or array
             Radians that the phase covers within the field.
         """
         return (

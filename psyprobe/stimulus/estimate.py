@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import Array, Size
+from psyprobe._typing import Array, Levels, Size
 from psyprobe.errors import InputError
 
 Float64 = npt.NDArray[np.float64]
@@ -88,14 +88,16 @@ def pixel_centres(shape: Size, ppd: float) -> tuple[Float64, Float64]:
 def gaussian(
     shape: Size,
     ppd: float,
-    radius: float,
+    radius: Levels,
     *,
-    aspect: float = 1.0,
-    orientation: float = 0.0,
-    x: float = 0.0,
-    y: float = 0.0,
+    aspect: Levels = 1.0,
+    orientation: Levels = 0.0,
+    x: Levels = 0.0,
+    y: Levels = 0.0,
 ) -> Float64:
-    """Draw a Gaussian envelope, 1 at its centre, (H, W).
+    """Draw a Gaussian envelope, 1 at its centre, (..., H, W).
+
+    Numbers may be arrays that broadcast to a batch.
 
     Parameters
     ----------
@@ -103,13 +105,13 @@ def gaussian(
         Pixels (H, W).
     ppd : float
         Pixels per degree.
-    radius : float
+    radius : float or array
         Standard deviation across the stripes, degrees.
-    aspect : float
+    aspect : float or array
         Standard deviation along the stripes over that across them.
-    orientation : float
+    orientation : float or array
         Orientation of the stripes, degrees counter-clockwise from vertical.
-    x, y : float
+    x, y : float or array
         Its centre, degrees to the right and up.
 
     Examples
@@ -118,19 +120,31 @@ def gaussian(
     [0.6065, 1.0, 0.6065]
     """
     columns, rows = pixel_centres(shape, ppd)
-    dx = columns - x
-    dy = rows - y
-    if aspect == 1.0:
-        envelope_x = np.exp(-0.5 * (dx / radius) ** 2)
-        envelope_y = np.exp(-0.5 * (dy / radius) ** 2)
-        return np.outer(envelope_y, envelope_x)
-    angle = np.radians(orientation)
+    dx = columns - along_pixels(x)
+    dy = rows[:, None] - along_pixels(y)
+    sigma = along_pixels(radius)
+    if np.all(np.equal(aspect, 1.0)):
+        envelope_x = np.exp(-0.5 * (dx / sigma) ** 2)
+        envelope_y = np.exp(-0.5 * (dy / sigma) ** 2)
+        return np.asarray(envelope_y * envelope_x)
+    angle = along_pixels(np.radians(orientation))
     cosine = np.cos(angle)
     sine = np.sin(angle)
-    across = cosine * dx[None, :] + sine * dy[:, None]
-    along = -sine * dx[None, :] + cosine * dy[:, None]
-    squared = (across / radius) ** 2 + (along / (aspect * radius)) ** 2
+    across = cosine * dx + sine * dy
+    along = -sine * dx + cosine * dy
+    squared = (across / sigma) ** 2 + (along / (along_pixels(aspect) * sigma)) ** 2
     return np.asarray(np.exp(-0.5 * squared))
+
+
+def along_pixels(values: Levels, axes: int = 2) -> Float64:
+    """Add axes of pixels to numbers of a batch, (...) to (..., 1, 1).
+
+    Examples
+    --------
+    >>> along_pixels([1.0, 2.0]).shape
+    (2, 1, 1)
+    """
+    return np.asarray(values, float)[(..., *[None] * axes)]
 
 
 def round_window(
@@ -159,19 +173,24 @@ def round_window(
     return np.asarray(np.cos(np.pi / 2 * ramp) ** 2)
 
 
-def edge_pixels(shape: Size, ppd: float, radius: float, x: float, y: float) -> float:
-    """Compute the root of the share of pixels that a hard disc's edge crosses.
+def edge_pixels(
+    shape: Size, ppd: float, radius: Levels, x: Levels, y: Levels
+) -> Float64:
+    """Compute the root of the share of pixels that a hard disc's edge crosses, (...).
 
     Rounding decides on which side of the edge they are.
     """
-    on_edge = np.abs(_distance(shape, ppd, x, y) - radius) < 1e-9 * radius
-    return float(np.sqrt(np.mean(on_edge)))
+    edge = along_pixels(radius)
+    on_edge = np.abs(_distance(shape, ppd, x, y) - edge) < 1e-9 * edge
+    return np.asarray(np.sqrt(np.mean(on_edge, axis=(-2, -1))))
 
 
-def _distance(shape: Size, ppd: float, x: float, y: float) -> Float64:
-    """Compute the distance of each pixel from the point (x, y), deg."""
+def _distance(shape: Size, ppd: float, x: Levels, y: Levels) -> Float64:
+    """Compute the distance of each pixel from the point (x, y), deg, (..., H, W)."""
     columns, rows = pixel_centres(shape, ppd)
-    return np.asarray(np.hypot((columns - x)[None, :], (rows - y)[:, None]))
+    dx = columns - along_pixels(x)
+    dy = rows[:, None] - along_pixels(y)
+    return np.asarray(np.hypot(dx, dy))
 
 
 def rms_contrast(image: Array) -> Float64:

@@ -147,6 +147,10 @@ def certify(
     return Certificate(measurements, repr(spec), precision, math.prod(spec.batch))
 
 
+#: So many pixels of a batch are measured at once.
+_MOST_PIXELS = 2**20
+
+
 def measure_images(
     pixels: Array,
     space: str,
@@ -179,27 +183,32 @@ def measure_images(
     if batch != spec.batch:
         raise InputError(f"{batch} images do not go with {spec.batch} specifications")
     images = images.reshape(-1, *shape)
+    parts = spec.singles()
+    if space == "luminance":
+        # Widened to float64, all images of a batch would leave the cache.
+        parts = spec.measured_together(max(1, _MOST_PIXELS // math.prod(spec.extent)))
     measurements: list[Measurement] = []
-    for index, (values, single) in enumerate(zip(images, spec.singles(), strict=True)):
-        # One at a time: widened to float64, a batch leaves the cache.
-        image = to_float64(values)
-        if not image.max() > 0:
+    start = 0
+    for part in parts:
+        indices = range(start, start + math.prod(part.batch))
+        start = indices.stop
+        group = images[indices.start : indices.stop]
+        pixels = to_float64(group.reshape((*part.batch, *shape)))
+        if not (pixels.reshape(len(indices), -1).max(axis=-1) > 0).all():
             raise InputError(f"the image is black; {spec!r} has light everywhere")
         collected = ImageMeasurements(
-            single.luminance,
+            part.luminance,
             precision,
             space,
             display,
             display_gain,
             refined and not display_gain,
+            indices if len(images) > 1 else (None,),
         )
         # An image that is far from what was requested may have no mean to divide by: its
         # quantities are infinite, and fail.
         with np.errstate(divide="ignore", invalid="ignore"):
-            entries = single.measure_image(image, collected)
-        if len(images) > 1:
-            entries = [replace(entry, image=index) for entry in entries]
-        measurements += entries
+            measurements += part.measure_image(pixels, collected)
     return worst_measurements(measurements)
 
 

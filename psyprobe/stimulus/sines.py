@@ -5,23 +5,32 @@ As in `psyprobe.stimulus.estimate`, nothing here knows how stimuli are drawn.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from psyprobe._typing import Array, BoolArray, FloatArray, Size
+from psyprobe._typing import Array, BoolArray, FloatArray, IntArray, Levels, Size
 from psyprobe.errors import InputError
 from psyprobe.stimulus.estimate import (
     Float64,
-    eigen_inverse,
+    along_pixels,
     gaussian,
-    lengths,
     pixel_centres,
     to_float64,
 )
-from psyprobe.stimulus.sine_derivatives import FIELD, SIGN, Derivatives
+from psyprobe.stimulus.sine_derivatives import (
+    FIELD,
+    SIGN,
+    Derivatives,
+    Profiles,
+    Solution,
+    axis_profiles,
+    square_sums,
+    standard_errors,
+)
 
 
 @dataclass(frozen=True)
@@ -44,41 +53,52 @@ class SineFit:
     #: image.
     mean: Float64
     deviation: Float64
-    #: The image less the wave and its background, shape (..., H, W).
-    residual: Float64
+    #: The image, shape (..., H, W).
+    pixels: Float64
+    #: The fit as its derivatives have it.
+    solution: Solution
+
+
+class PatternLevels(NamedTuple):
+    """Mean, standard deviation and largest pixel of a pattern, (...)."""
+
+    mean: Float64
+    deviation: Float64
+    highest: Float64
 
 
 @dataclass(frozen=True)
 class PatternFit:
-    """A Gabor or grating with all its parameters fitted."""
+    """A Gabor or grating with all its parameters fitted to each image of a batch."""
 
     #: background, amplitude, residual: In the unit of the image.
-    background: float
-    amplitude: float
+    background: Float64
+    amplitude: Float64
     #: Degrees in (-180, 180], at the centre that was requested.
-    phase: float
+    phase: Float64
     #: Cycles per degree.
-    frequency: float
+    frequency: Float64
     #: Degrees, within 90 of the one that was requested.
-    orientation: float
+    orientation: Float64
     #: x, y: Centre of the envelope, degrees.
-    x: float
-    y: float
+    x: Float64
+    y: Float64
     #: Standard deviation of the envelope across the stripes, degrees; infinite where the envelope
     #: is given.
-    radius: float
+    radius: Float64
     #: Standard deviation along the stripes over that across them.
-    aspect: float
-    residual: float
+    aspect: Float64
+    residual: Float64
     #: Standard error of each parameter, in its own unit, for independent pixel errors of 1.
-    gain: dict[str, float]
+    gain: dict[str, Float64]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sine:
     """A wave to search for in images: ``b + E (p cos + q sin + d)``.
 
-    It lies under an envelope E on a background.
+    It lies under an envelope E on a background. Numbers may be arrays, one for each image of a
+    batch.
 
     Parameters
     ----------
@@ -86,18 +106,18 @@ class Sine:
         Pixels (H, W).
     ppd : float
         Pixels per degree.
-    frequency : float
+    frequency : float or array, shape (n,)
         Cycles per degree.
-    orientation : float
+    orientation : float or array
         Degrees counter-clockwise from vertical stripes.
-    x, y : float
+    x, y : float or array
         Centre of the envelope, degrees, and the point to which the phase refers.
-    radius : float, optional
+    radius : float or array, optional
         Gaussian standard deviation of the envelope across the stripes, degrees; without it, the
         envelope is `window`.
-    aspect : float
+    aspect : float or array
         Standard deviation along the stripes over that across them.
-    window : (H, W) ndarray, optional
+    window : (..., H, W) ndarray, optional
         An envelope of another form; by default 1 everywhere.
     pedestal : bool
         Fit the bare envelope too, d: a Gabor balanced to zero mean has one.
@@ -117,17 +137,17 @@ class Sine:
 
     shape: Size
     ppd: float
-    frequency: float
-    orientation: float = 0.0
-    x: float = 0.0
-    y: float = 0.0
-    radius: float | None = None
-    aspect: float = 1.0
+    frequency: Levels
+    orientation: Levels = 0.0
+    x: Levels = 0.0
+    y: Levels = 0.0
+    radius: Levels | None = None
+    aspect: Levels = 1.0
     window: FloatArray | None = None
     pedestal: bool = False
 
-    def image(self, cosine: float, sine: float) -> Float64:
-        """Draw the sine under its envelope from its cosine and sine amplitudes, (H, W).
+    def image(self, cosine: Levels, sine: Levels) -> Float64:
+        """Draw the sine under its envelope from its cosine and sine amplitudes, (..., H, W).
 
         With a pedestal, the multiple of E that makes the sum zero is subtracted.
 
@@ -136,12 +156,22 @@ class Sine:
         >>> Sine(shape=(1, 4), ppd=4, frequency=1).image(0.0, 1.0).round(4).tolist()
         [[-0.7071, -0.7071, 0.7071, 0.7071]]
         """
-        if not self.pedestal:
-            return self._fixed.image(np.array([cosine, sine]))
-        linear = np.array([cosine, sine, 0.0])
-        total = self._fixed.normal[-1]
-        linear[2] = -(linear[:2] @ total[:2]) / total[2]
-        return self._fixed.image(linear)
+        return self._requested.image(self._mixture(cosine, sine))
+
+    def levels(self, cosine: Levels, sine: Levels) -> PatternLevels:
+        """Compute mean, standard deviation and largest pixel of what `image` draws."""
+        linear = self._mixture(cosine, sine)
+        mean, variance = self._fixed.moments(linear)
+        return PatternLevels(mean, np.sqrt(variance), self._requested.highest(linear))
+
+    def _mixture(self, cosine: Levels, sine: Levels) -> Float64:
+        """Compute the coefficients (p, q) or (p, q, d) of what `image` draws, (..., K)."""
+        linear = [cosine, sine]
+        if self.pedestal:
+            total = self._fixed.normal[..., -1, :]
+            wave = cosine * total[..., 0] + sine * total[..., 1]
+            linear.append(-wave / total[..., 2])
+        return np.stack(np.broadcast_arrays(*linear), axis=-1)
 
     def fit(self, image: Array) -> SineFit:
         """Fit amplitude, phase and background of the sine to an image by least squares.
@@ -168,100 +198,112 @@ class Sine:
                 f"the image is of {height} x {width} px, and the sine of {tall} x {wide}; give "
                 "it one shape"
             )
-        mean = pixels.mean(axis=(-2, -1))
-        residual = pixels - mean[..., None, None]
-        flat = residual.reshape(*residual.shape[:-2], 1, -1)
-        deviation = np.sqrt((flat @ flat.mT)[..., 0, 0] / flat.shape[-1])
-        values, gain = self._fixed.solve(residual)
-        p = values[..., 0]
-        q = values[..., 1]
+        solution = self._fixed.solve(pixels)
+        values, errors, mean, squares, _, _ = solution
+        _, variance = self._fixed.moments(values[..., :-1])
+        # A wave and what it leaves of the pixels are at right angles.
+        deviation = np.sqrt(variance + squares / math.prod(self.shape))
+        # Where all pixels are one, there is but the rounding of this fit.
+        varied = deviation > 1e-19 * np.abs(mean)
+        deviation = np.where(varied, deviation, 0.0)
+        values[..., :-1] = np.where(varied[..., None], values[..., :-1], 0.0)
+        p, q, d, b = np.moveaxis(self._with_pedestal(values), -1, 0)
         return SineFit(
-            background=values[..., -1] + mean,
+            background=b,
             amplitude=np.hypot(p, q),
             phase=np.degrees(np.arctan2(-q, p)),
-            pedestal=values[..., 2] if self.pedestal else np.zeros_like(mean),
-            gain=np.broadcast_to(np.hypot(gain[0], gain[1]), mean.shape),
-            background_gain=np.broadcast_to(gain[-1], mean.shape),
+            pedestal=d,
+            gain=np.broadcast_to(np.hypot(errors[..., 0], errors[..., 1]), mean.shape),
+            background_gain=np.broadcast_to(errors[..., -1], mean.shape),
             mean=mean,
             deviation=deviation,
-            residual=residual,
+            pixels=pixels,
+            solution=solution,
         )
 
-    def refine(self, image: Array, start: SineFit | None = None) -> PatternFit:
+    def refine(self, image: Array | SineFit) -> PatternFit:
         """Fit every parameter of the sine to an image by damped Gauss-Newton steps.
 
         Where the image has too few cycles to tell two parameters apart, they stay near their start.
 
         Parameters
         ----------
-        image : (H, W) array
-            Luminance, or any linear quantity.
-        start : SineFit, optional
-            The result of `fit` for this image, if it is there already.
-
-        Raises
-        ------
-        InputError
-            If there is a batch; it takes one image.
+        image : (H, W) or (n, H, W) array, or SineFit
+            Luminance, or any linear quantity; or the result of `fit` for it.
 
         Examples
         --------
         >>> x, _ = pixel_centres((64, 64), ppd=32)
         >>> image = 100 + 5 * gaussian((64, 64), 32, 0.3) * np.cos(2 * np.pi * 4.02 * x + 1)
         >>> fit = Sine(shape=(64, 64), ppd=32, frequency=4, radius=0.25).refine(image)
-        >>> round(fit.frequency, 9), round(fit.radius, 9), round(float(np.radians(fit.phase)), 9)
-        (4.02, 0.3, 1.0)
+        >>> parameters = fit.frequency, fit.radius, np.radians(fit.phase)
+        >>> [round(float(value), 9) for value in parameters]
+        [4.02, 0.3, 1.0]
         """
-        pixels = to_float64(image)
-        if pixels.ndim != 2:
-            raise InputError(
-                f"Sine.refine takes one image (H, W), not a batch of shape {pixels.shape}"
-            )
-        start = start or self.fit(pixels)
-        phasor = float(start.amplitude) * np.exp(-1j * np.radians(float(start.phase)))
-        mean = float(start.mean)
-        background = float(start.background) - mean
-        linear = [phasor.real, phasor.imag, float(start.pedestal), background]
-        parameters = np.concatenate([linear, self._wave, self._envelope])
-        best = self._search(pixels, start, parameters)
-        if best.cost > 0.5 * pixels.size * start.deviation**2 > 0:
+        start = image if isinstance(image, SineFit) else self.fit(image)
+        linear = self._with_pedestal(start.solution.values)
+        wave = wave_vector(self.frequency, self.orientation)
+        parameters = self._parameters(linear, *wave)
+        targets = _Targets(start.pixels, start.deviation, *start.solution[3:])
+        single = start.pixels.ndim == 2
+        if single:
+            parameters = parameters[None]
+            targets = targets.take(None)
+        state = self._search(targets, parameters, self._requested)
+        largest = 0.5 * math.prod(self.shape) * targets.deviation**2
+        lost = np.flatnonzero((state.cost > largest) & (largest > 0))
+        if lost.size:
             # The wave may lie elsewhere: start from the peak of the spectrum too.
-            wave = np.array(wave_vector(*dominant_frequency(pixels, self.ppd)))
-            residual = pixels - mean
-            values, _ = self._linear(wave).solve(residual)
-            pedestal = values[2] if self.pedestal else 0.0
-            linear = [values[0], values[1], pedestal, values[-1]]
-            parameters = np.concatenate([linear, wave, self._envelope])
-            other = self._search(pixels, replace(start, residual=residual), parameters)
-            if other.cost < best.cost:
-                best = other
-        return self._report(best, pixels.size, mean)
+            other = self._select(lost)._search_spectrum(targets.take(lost))
+            better = other.cost < state.cost[lost]
+            for array, values in zip(state, other, strict=True):
+                array[lost[better]] = values[better]
+        if single:
+            state = _State(*(array[0] for array in state))
+        return self._report(state)
 
-    # Parameters of the search, in order: p, q, d, b, u, v (carrier, cpd), x, y, log sigma across,
-    # log sigma along.
+    def _select(self, indices: IntArray) -> Sine:
+        """Return the waves of some images of the batch."""
+        names = ("frequency", "orientation", "x", "y", "radius", "aspect")
+        arrays = {name: getattr(self, name) for name in names}
+        if self.window is not None and self.window.ndim > 2:
+            arrays["window"] = self.window
+        chosen = {
+            name: value[indices] for name, value in arrays.items() if np.ndim(value)
+        }
+        return replace(self, **chosen) if chosen else self
 
-    @property
-    def _wave(self) -> Float64:
-        """The wave vector (x, y), cpd."""
-        return np.array(wave_vector(self.frequency, self.orientation))
+    def _parameters(self, linear: Float64, u: Levels, v: Levels) -> Float64:
+        """Compute the parameters of the search, (..., 10), at the requested envelope.
 
-    @property
-    def _envelope(self) -> Float64:
-        """The envelope's centre (deg) and the logarithms of its two standard deviations."""
+        In order: p, q, d, b, u, v (carrier, cpd), x, y, log sigma across, log sigma along.
+        """
         sigma = 1.0 if self.radius is None else self.radius
-        return np.array([self.x, self.y, np.log(sigma), np.log(sigma * self.aspect)])
+        parameters = np.empty((*linear.shape[:-1], 10))
+        parameters[..., :4] = linear
+        place = (u, v, self.x, self.y, np.log(sigma), np.log(sigma * self.aspect))
+        for index, value in enumerate(place, start=4):
+            parameters[..., index] = value
+        return parameters
+
+    @cached_property
+    def _requested(self) -> Profiles:
+        """The profiles of the requested wave and envelope."""
+        u, v = wave_vector(self.frequency, self.orientation)
+        sigma = 1.0 if self.radius is None else self.radius
+        batch = np.broadcast(u, v, self.x, self.y, sigma, self.aspect).shape
+        return self._profiles(self._parameters(np.zeros((*batch, 4)), u, v))
 
     @cached_property
     def _fixed(self) -> Derivatives:
         """The image's derivatives by its four linear parameters, at the requested wave."""
-        return self._linear(self._wave)
+        return self._linear(self._requested)
 
-    def _linear(self, wave: Float64) -> Derivatives:
-        """Differentiate the image by its four linear parameters, at a wave vector (cpd)."""
+    def _linear(self, profiles: Profiles) -> Derivatives:
+        """Differentiate the image by its four linear parameters."""
         coefficients = np.zeros((4, 3, 1, 1))
         coefficients[[0, 1, 2], [0, 1, 2]] = 1.0
-        parameters = np.concatenate([np.zeros(4), wave, self._envelope])
-        return self._assemble(parameters, coefficients)
+        return Derivatives(profiles.linear(), self._polynomials(coefficients))
 
     @cached_property
     def _free(self) -> BoolArray:
@@ -269,206 +311,240 @@ class Sine:
         gaussian = self.radius is not None
         return np.array([True, True, self.pedestal, True, True, True] + [gaussian] * 4)
 
-    def _derivatives(self, parameters: Float64) -> Derivatives:
-        """Differentiate the image by each fitted parameter."""
-        p, q, d, _, _, _, x, y, log_across, log_along = parameters
-        coefficients = np.zeros((10, 3, 3, 3))
-        coefficients[[0, 1, 2], [0, 1, 2], 0, 0] = 1.0
-        slope = 2 * np.pi * np.array([q, -p])
-        coefficients[4, :2, 0, 0] = slope * (x - self.x)
-        coefficients[4, :2, 1, 0] = slope
-        coefficients[5, :2, 0, 0] = slope * (y - self.y)
-        coefficients[5, :2, 0, 1] = slope
-        # Distances across and along the stripes, as coefficients of those to the right and up.
+    def _derivatives(self, parameters: Float64, profiles: Profiles) -> Derivatives:
+        """Differentiate the image by each fitted parameter, from the profiles there."""
+        batch = parameters.shape[:-1]
+        x = parameters[..., 6]
+        y = parameters[..., 7]
+        coefficients = np.zeros((*batch, 10, 3, 3, 3))
+        coefficients[..., [0, 1, 2], [0, 1, 2], 0, 0] = 1.0
+        # By the wave vector: the phase runs from the requested place.
+        slope = 2 * np.pi * parameters[..., 1::-1] * [1.0, -1.0]
+        coefficients[..., 4, :2, 0, 0] = slope * (x - self.x)[..., None]
+        coefficients[..., 4, :2, 1, 0] = slope
+        coefficients[..., 5, :2, 0, 0] = slope * (y - self.y)[..., None]
+        coefficients[..., 5, :2, 0, 1] = slope
+        # By the envelope: distances across and along the stripes, as coefficients of those to the
+        # right and up.
         angle = np.radians(self.orientation)
         c = np.cos(angle)
         s = np.sin(angle)
-        short = np.exp(-2 * log_across)
-        long = np.exp(-2 * log_along)
+        short, long = np.moveaxis(np.exp(-2 * parameters[..., 8:]), -1, 0)
+        bends = np.zeros((*batch, 4, 1, 3, 3))
+        bends[..., 0, 0, 1, 0] = c * c * short + s * s * long
+        bends[..., 1, 0, 0, 1] = s * s * short + c * c * long
         mixed = c * s * (short - long)
-        weights = np.array([[p], [q], [d]])
-        by_x = weights * [c * c * short + s * s * long, mixed]
-        by_y = weights * [mixed, s * s * short + c * c * long]
-        by_across = weights * [c * c * short, 2 * c * s * short, s * s * short]
-        by_along = weights * [s * s * long, -2 * c * s * long, c * c * long]
-        coefficients[6, :, [1, 0], [0, 1]] = by_x.T
-        coefficients[7, :, [1, 0], [0, 1]] = by_y.T
-        coefficients[8, :, [2, 1, 0], [0, 1, 2]] = by_across.T
-        coefficients[9, :, [2, 1, 0], [0, 1, 2]] = by_along.T
-        if self.radius is None:
-            coefficients = coefficients[..., :2, :2]
-        return self._assemble(parameters, coefficients)
+        bends[..., 0, 0, 0, 1] = mixed
+        bends[..., 1, 0, 1, 0] = mixed
+        bends[..., 2, 0, 2, 0] = c * c * short
+        bends[..., 2, 0, 1, 1] = 2 * c * s * short
+        bends[..., 2, 0, 0, 2] = s * s * short
+        bends[..., 3, 0, 2, 0] = s * s * long
+        bends[..., 3, 0, 1, 1] = -2 * c * s * long
+        bends[..., 3, 0, 0, 2] = c * c * long
+        coefficients[..., 6:, :, :, :] = parameters[..., None, :3, None, None] * bends
+        powers = profiles.powers
+        coefficients = coefficients[..., :powers, :powers]
+        return Derivatives(profiles, self._polynomials(coefficients))
 
-    def _assemble(self, parameters: Float64, coefficients: Float64) -> Derivatives:
-        """Build the image's derivatives from the coefficients of their polynomials.
+    def _polynomials(self, coefficients: Float64) -> Float64:
+        """Arrange coefficients by product, (..., K, products + 1), for the fitted parameters.
 
-        `coefficients`, (N, 3, D, D), are those of x^i y^j in each derivative and field (in all but
-        that by b, which is 1).
+        Those of x^i y^j in each derivative and field, (..., N, 3, D, D), are those in all but that
+        by b, which is 1.
         """
-        _, _, _, _, u, v, x, y, log_across, log_along = parameters.tolist()
-        height, width = self.shape
+        products = FIELD[: 4 + self.pedestal]
+        free = self._free[: coefficients.shape[-4]]
+        signed = coefficients[..., free, :, :, :][..., products, :, :]
+        signed *= SIGN[: products.size, None, None]
+        signed = signed.reshape(*signed.shape[:-3], -1)
+        polynomials = np.zeros((*signed.shape[:-1], signed.shape[-1] + 1))
+        polynomials[..., :-1] = signed
+        polynomials[..., 2 + self.pedestal, -1] = 1.0
+        return polynomials
+
+    def _profiles(self, parameters: Float64) -> Profiles:
+        """Compute the profiles of the wave and the envelope of parameters, (..., 10)."""
         columns, rows = pixel_centres(self.shape, self.ppd)
-        across, down = carrier(self.shape, self.ppd, u, v, self.x, self.y)
-        profile_x = np.ones(width)
-        profile_y = np.ones(height)
+        u, v, x, y, log_across, log_along = np.moveaxis(
+            parameters[..., 4:, None], -2, 0
+        )
+        across = 2 * np.pi * u * (columns - along_pixels(self.x, 1))
+        down = 2 * np.pi * v * (rows - along_pixels(self.y, 1))
+        dx = columns - x
+        dy = rows - y
+        profile_x = profile_y = np.ones(1)
         weight = self.window
+        powers = 2
         if self.radius is not None:
-            radius = float(np.exp(log_across))
-            aspect = float(np.exp(log_along - log_across))
-            if aspect == 1.0:
-                profile_x = np.exp(-0.5 * ((columns - x) / radius) ** 2)
-                profile_y = np.exp(-0.5 * ((rows - y) / radius) ** 2)
+            powers = 3
+            radius = np.exp(log_across)
+            aspect = np.exp(log_along - log_across)
+            if np.all(aspect == 1.0):
+                profile_x = np.exp(-0.5 * (dx / radius) ** 2)
+                profile_y = np.exp(-0.5 * (dy / radius) ** 2)
             else:
-                ellipse = {"aspect": aspect, "orientation": self.orientation}
-                weight = gaussian(self.shape, self.ppd, radius, **ellipse, x=x, y=y)
+                weight = gaussian(
+                    self.shape,
+                    self.ppd,
+                    radius[..., 0],
+                    aspect=aspect[..., 0],
+                    orientation=self.orientation,
+                    x=x[..., 0],
+                    y=y[..., 0],
+                )
         fields = 2 + self.pedestal
-        powers = coefficients.shape[-1]
-        products = FIELD[: fields + 2]
-        signs = SIGN[: products.size, None, None]
-        free = self._free[: len(coefficients)]
-        signed = coefficients[free][:, products] * signs
-        polynomials = np.zeros((len(signed), products.size * powers**2 + 1))
-        polynomials[:, :-1] = signed.reshape(len(signed), -1)
-        polynomials[free[:3].sum(), -1] = 1.0
-        down_fields = np.array(
-            [down.real * profile_y, down.imag * profile_y, profile_y]
-        )
-        across_fields = np.array(
-            [across.real * profile_x, across.imag * profile_x, profile_x]
-        )
-        down_powers = np.vander(rows - y, powers, increasing=True).T
-        across_powers = np.vander(columns - x, powers, increasing=True).T
-        return Derivatives(
-            down=down_fields[:fields, None] * down_powers,
-            across=across_fields[:fields, None] * across_powers,
+        return Profiles(
+            columns=axis_profiles(down, profile_y, dy, fields, powers),
+            rows=axis_profiles(across, profile_x, dx, fields, powers),
             weight=weight,
-            polynomials=polynomials,
+            fields=fields,
         )
 
-    def _search(self, pixels: Float64, start: SineFit, parameters: Float64) -> _State:
-        """Search by damped Gauss-Newton until a step moves the image by less than its rounding."""
-        damping = 0.0
-        signal = float(start.deviation) * np.sqrt(pixels.size)
-        derivatives = self._derivatives(parameters)
-        residual = start.residual
-        cost = float(np.vdot(residual, residual))
+    def _search(
+        self, targets: _Targets, parameters: Float64, profiles: Profiles
+    ) -> _State:
+        """Search by damped Gauss-Newton until a step moves the image by less than its rounding.
+
+        `profiles` are those of the parameters.
+        """
+        count = len(parameters)
+        signal = targets.deviation * math.sqrt(math.prod(self.shape))
+        cost = targets.squares.copy()
         free_count = int(self._free.sum())
-        inverse = np.zeros((free_count, free_count))
+        inverse = np.zeros((count, free_count, free_count))
+        # Images for which the search goes on, with their residuals and damping.
+        rest = np.arange(count)
+        residual = targets.residual
+        missing = np.zeros((count, free_count))
+        missing[:, : targets.missing.shape[1]] = targets.missing
+        damping = np.zeros(count)
         for _ in range(60):
-            normal = derivatives.normal
-            scale = lengths(normal)
-            scaled = normal / np.outer(scale, scale)
-            scaled_inverse = eigen_inverse(scaled, 1e-12)
-            inverse = scaled_inverse / np.outer(scale, scale)
-            if damping:
-                damped = scaled + damping * np.eye(len(scale))
-                scaled_inverse = eigen_inverse(damped, 1e-12)
-            step = scaled_inverse @ (derivatives.project(residual) / scale) / scale
-            change = float(np.sqrt(np.clip(step @ normal @ step, 0.0, None)))
-            if change <= 1e-13 * signal:
-                break
-            trial = parameters.copy()
-            trial[self._free] += step
+            waves = self._select(rest)
+            here = parameters[rest]
+            step = waves._derivatives(here, profiles).step(residual, missing, damping)
+            inverse[rest] = step.inverse
+            trial = here.copy()
+            trial[:, self._free] += step.values
+            moves = (step.change > 1e-13 * signal[rest]) & (signal[rest] > 0)
             # What bends along the step leaves too little for a further one, as below.
-            cost_ahead = cost - change**2
-            bent = signal * self._curvature(parameters, trial) ** 2
-            if not damping and bent**2 <= 1e-9 * cost_ahead:
-                return _State(trial, cost_ahead, inverse)
+            cost_ahead = cost[rest] - step.change**2
+            bent = signal[rest] * waves._curvature(here, trial) ** 2
+            last = moves & (damping == 0) & (bent**2 <= 1e-9 * cost_ahead)
+            parameters[rest[last]] = trial[last]
+            cost[rest[last]] = cost_ahead[last]
+            tried = moves & ~last
+            if not tried.any():
+                break
             # A step of a factor of e in the envelope or of an octave in frequency is a leap into
             # the dark.
-            if np.all(np.abs(trial[8:] - parameters[8:]) < 1):
-                trial_derivatives = self._derivatives(trial)
-                trial_residual = pixels - start.mean
-                trial_derivatives.subtract(trial[:3], trial[3], trial_residual)
-                trial_cost = float(np.vdot(trial_residual, trial_residual))
-                if trial_cost < cost:
-                    gain = cost - trial_cost
-                    parameters = trial
-                    derivatives = trial_derivatives
-                    residual = trial_residual
-                    cost = trial_cost
-                    damping = damping / 10 if damping > 1e-9 else 0.0
-                    # A further step would move no parameter by a ten-thousandth of its standard
-                    # error.
-                    if gain <= 1e-9 * cost:
-                        break
-                    continue
-            if change <= 1e-10 * signal:
+            near = tried & np.all(np.abs(trial[:, 8:] - here[:, 8:]) < 1, axis=-1)
+            ahead = trial[near]
+            trial_profiles = waves._select(near)._profiles(ahead)
+            pixels = targets.pixels[rest[near]]
+            trial_residual = np.empty(pixels.shape)
+            trial_profiles.subtract(
+                ahead[:, :3], ahead[:, 3], pixels, out=trial_residual
+            )
+            trial_cost = np.full(len(rest), np.inf)
+            trial_cost[near] = square_sums(trial_residual)
+            better = trial_cost < cost[rest]
+            # A further step would move no parameter by a ten-thousandth of its standard error.
+            gain = cost[rest] - trial_cost
+            small_gain = gain <= 1e-9 * trial_cost
+            small_step = step.change <= 1e-10 * signal[rest]
+            going = tried & ~np.where(better, small_gain, small_step)
+            parameters[rest[better]] = trial[better]
+            cost[rest[better]] = trial_cost[better]
+            residual = residual[going]
+            residual[better[going]] = trial_residual[(better & going)[near]]
+            missing = np.where(better[:, None], 0.0, missing)[going]
+            eased = np.where(damping > 1e-9, damping / 10, 0.0)
+            raised = np.maximum(10 * damping, 1e-4)
+            damping = np.where(better, eased, raised)[going]
+            rest = rest[going]
+            if not rest.size:
                 break
-            damping = max(10 * damping, 1e-4)
+            profiles = self._select(rest)._profiles(parameters[rest])
         return _State(parameters, cost, inverse)
 
-    def _curvature(self, parameters: Float64, trial: Float64) -> float:
+    def _search_spectrum(self, targets: _Targets) -> _State:
+        """Search from the peak of each image's spectrum."""
+        peaks = [dominant_frequency(image, self.ppd) for image in targets.pixels]
+        u, v = wave_vector(*np.transpose(peaks))
+        parameters = self._parameters(np.zeros((len(peaks), 4)), u, v)
+        profiles = self._profiles(parameters)
+        solution = self._linear(profiles).solve(targets.pixels)
+        parameters[:, :4] = self._with_pedestal(solution.values)
+        targets = _Targets(targets.pixels, targets.deviation, *solution[3:])
+        return self._search(targets, parameters, profiles)
+
+    def _with_pedestal(self, values: Float64) -> Float64:
+        """Fill coefficients (p, q, b) up to (p, q, d, b), (..., 4)."""
+        filled = np.zeros((*values.shape[:-1], 4))
+        filled[..., self._free[:4]] = values
+        return filled
+
+    def _curvature(self, parameters: Float64, trial: Float64) -> Float64:
         """Bound how much a step turns the wave, rad, and changes its envelope, as a share."""
         step = np.abs(trial - parameters)
-        turn = 2 * np.pi * max(self.shape) / self.ppd * float(np.hypot(*step[4:6]))
-        shift = float(np.hypot(*step[6:8])) / float(np.exp(parameters[8:].min()))
-        return float(max(turn, shift, *step[8:]))
+        longest = max(self.shape) / self.ppd
+        turn = 2 * np.pi * longest * np.hypot(step[..., 4], step[..., 5])
+        narrowest = np.exp(parameters[..., 8:].min(axis=-1))
+        shift = np.hypot(step[..., 6], step[..., 7]) / narrowest
+        larger = np.maximum(turn, shift)
+        return np.asarray(np.maximum(larger, step[..., 8:].max(axis=-1)))
 
-    def _report(self, state: _State, count: int, mean: float) -> PatternFit:
+    def _report(self, state: _State) -> PatternFit:
         """Convert the parameters that the search reached to frequency, phase, size and place."""
-        p, q, _, b, u, v, x, y, log_across, log_along = state.parameters.tolist()
-        sign = 1.0 if np.dot((u, v), wave_vector(1.0, self.orientation)) >= 0 else -1.0
-        u = sign * u
-        v = sign * v
-        q = sign * q
-        amplitude = float(np.hypot(p, q))
-        frequency = float(np.hypot(u, v))
-        angle = float(np.degrees(np.arctan2(v, u)))
-        errors = np.zeros(10)
-        errors[self._free] = np.sqrt(np.clip(np.diagonal(state.inverse), 0, None))
-        amplitude_error = float(np.hypot(*errors[0:2]))
-        wave_error = float(np.hypot(*errors[4:6]))
-        shape_error = float(np.hypot(*errors[8:10]))
-        phase_error = orientation_error = float("inf")
-        if amplitude:
-            phase_error = float(np.degrees(amplitude_error / amplitude))
-        if frequency:
-            orientation_error = float(np.degrees(wave_error / frequency))
-        radius = float(np.exp(log_across))
-        aspect = float(np.exp(log_along - log_across))
+        p, q, _, b, u, v, x, y, log_across, log_along = np.moveaxis(
+            state.parameters, -1, 0
+        )
+        requested = wave_vector(1.0, self.orientation)
+        sign = np.where(u * requested[0] + v * requested[1] >= 0, 1.0, -1.0)
+        amplitude = np.hypot(p, q)
+        frequency = np.hypot(u, v)
+        angle = np.degrees(np.arctan2(sign * v, sign * u))
+        errors = np.zeros(state.parameters.shape)
+        errors[..., self._free] = standard_errors(state.inverse)
+        amplitude_error = np.hypot(errors[..., 0], errors[..., 1])
+        wave_error = np.hypot(errors[..., 4], errors[..., 5])
+        shape_error = np.hypot(errors[..., 8], errors[..., 9])
+        # Without a wave the errors of its phase and orientation are infinite.
+        with np.errstate(divide="ignore"):
+            phase_error = np.degrees(amplitude_error / amplitude)
+            orientation_error = np.degrees(wave_error / frequency)
+        radius = np.exp(log_across)
+        aspect = np.exp(log_along - log_across)
         return PatternFit(
-            background=b + mean,
+            background=b,
             amplitude=amplitude,
-            phase=float(np.degrees(np.arctan2(-q, p))),
+            phase=np.degrees(np.arctan2(-sign * q, p)),
             frequency=frequency,
             orientation=self.orientation + (angle - self.orientation + 90) % 180 - 90,
             x=x,
             y=y,
-            radius=float("inf") if self.radius is None else radius,
+            radius=np.full_like(radius, np.inf) if self.radius is None else radius,
             aspect=aspect,
-            residual=float(np.sqrt(state.cost / count)),
+            residual=np.sqrt(state.cost / math.prod(self.shape)),
             gain={
-                "background": float(errors[3]),
+                "background": errors[..., 3],
                 "amplitude": amplitude_error,
                 "phase": phase_error,
                 "frequency": wave_error,
                 "orientation": orientation_error,
-                "x": float(errors[6]),
-                "y": float(errors[7]),
-                "radius": radius * float(errors[8]),
+                "x": errors[..., 6],
+                "y": errors[..., 7],
+                "radius": radius * errors[..., 8],
                 "aspect": aspect * shape_error,
             },
         )
 
 
-def wave_vector(frequency: float, orientation: float) -> tuple[float, float]:
+def wave_vector(frequency: Levels, orientation: Levels) -> tuple[Levels, Levels]:
     """Compute the frequency along x and y (cpd) of stripes at an orientation, deg."""
     angle = np.radians(orientation)
-    return float(frequency * np.cos(angle)), float(frequency * np.sin(angle))
-
-
-def carrier(
-    shape: Size, ppd: float, u: float, v: float, x: float, y: float
-) -> tuple[npt.NDArray[np.complex128], npt.NDArray[np.complex128]]:
-    """Compute a row and a column whose product is exp(2 pi i (u x + v y)).
-
-    So the phases of an image are as exact as those of two lines.
-    """
-    columns, rows = pixel_centres(shape, ppd)
-    across = np.exp(2j * np.pi * u * (columns - x))
-    down = np.exp(2j * np.pi * v * (rows - y))
-    return across, down
+    return frequency * np.cos(angle), frequency * np.sin(angle)
 
 
 def dominant_frequency(image: Array, ppd: float) -> tuple[float, float]:
@@ -503,10 +579,25 @@ def dominant_frequency(image: Array, ppd: float) -> tuple[float, float]:
     return float(np.hypot(u, v)), float(np.degrees(np.arctan2(v, u)) % 180)
 
 
-@dataclass(frozen=True)
-class _State:
-    """Parameters that the search reached, with the inverse normal matrix there."""
+class _Targets(NamedTuple):
+    """Images to search for a wave in, (n, H, W), with what a linear fit leaves of them."""
+
+    pixels: Float64
+    #: Standard deviation of the pixels, (n,).
+    deviation: Float64
+    #: As in `Solution`.
+    squares: Float64
+    residual: Float64
+    missing: Float64
+
+    def take(self, indices: IntArray | None) -> _Targets:
+        """Return some of the images; None adds the axis of a batch to one."""
+        return _Targets(*(np.asarray(array)[indices] for array in self))
+
+
+class _State(NamedTuple):
+    """Parameters that the search reached, (..., 10), with the inverse normal matrix there."""
 
     parameters: Float64
-    cost: float
+    cost: Float64
     inverse: Float64

@@ -71,6 +71,7 @@ _MACHINERY = {
     "measure_frames",
     "measure_image",
     "measure_planes",
+    "measured_together",
     "modulation",
     "paint",
     "patterns",
@@ -544,6 +545,18 @@ class Specification(_Frozen):
 
     # -- as a certificate
     # ----------------------------------------------------------------------------------------------
+
+    def measured_together(self, most: int) -> Iterator[Self]:
+        """Iterate over parts of the batch that `measure_planes` takes at once, in order.
+
+        By default they are single images.
+
+        Parameters
+        ----------
+        most : int
+            Largest number of images in a part.
+        """
+        return self.singles()
 
     def measure_planes(self, planes: Planes, measurements: ImageMeasurements) -> None:
         """Measure one image's light and cone contrasts, adding to the measurements.

@@ -24,7 +24,11 @@ from psyprobe.stimulus import (
     Uniform,
     estimate,
 )
-from psyprobe.stimulus.certificate import Certificate, Measurement
+from psyprobe.stimulus.certificate import (
+    Certificate,
+    ImageMeasurements,
+    Measurement,
+)
 from psyprobe.stimulus.kinds.gratings import Ring
 from psyprobe.stimulus.measuring import certify
 from psyprobe.stimulus.sines import Sine
@@ -144,8 +148,6 @@ def test_a_batch_is_fitted_image_by_image() -> None:
     sine = Sine(shape=images[0].shape, ppd=PPD, frequency=5.0)
     fit = sine.fit(images)
     np.testing.assert_allclose(fit.amplitude, [10.0, 40.0], rtol=1e-12)
-    with pytest.raises(InputError, match="one image"):
-        sine.refine(images)
     with pytest.raises(InputError, match=r"of 3 x 4 px.*of 128 x 128"):
         sine.fit(np.ones((3, 4)))
 
@@ -293,6 +295,54 @@ def test_a_batch_tells_its_worst_image() -> None:
     assert rows["contrast"].image == 2 and rows["contrast"].error == pytest.approx(
         -0.1, rel=1e-6
     )
+
+
+BATCHES: list[Specification] = [
+    Gabor(frequency=[1.0, 4, 15, 6], contrast=0.2, phase=30, radius=0.2, size=64),
+    Gabor(frequency=4.0, contrast=0.2, radius=0.2, aspect=[1, 2.0, 0.7], size=64),
+    Gabor(frequency=4.0, contrast=[0.1, 0.0, 1.0], luminance=[9, 70, 70.0], size=64),
+    Gabor(frequency=[3.0, 5.0], contrast=0.3, balanced=True, radius=0.2, size=64),
+    Grating(frequency=[3.0, 5.0], contrast=0.3, window="disc", radius=0.4, size=64),
+    Ring(frequency=5.0, contrast=0.3, radius=[0.4, 0.5], inner=0.2, size=64),
+]
+
+
+@pytest.mark.parametrize("spec", BATCHES, ids=lambda spec: repr(spec)[:60])
+def test_a_batch_gives_each_image_the_certificate_that_it_gets_alone(
+    spec: Specification,
+) -> None:
+    # Beside faithful images are some with other waves, some with noise and blank ones.
+    faithful = np.array(spec.draw().pixels)
+    noise = 0.1 * np.random.default_rng(4).random((64, 64))
+    blank = np.full(faithful.shape, LEVEL)
+    images = np.concatenate([faithful, faithful.mT, faithful + noise, blank])
+    repeated = spec.joined([*spec.singles()] * 4)
+    together = list[Measurement]()
+    start = 0
+    for part in repeated.measured_together(7):
+        places = range(start, start + part.batch[0])
+        start = places.stop
+        conditions = ImageMeasurements(part.luminance, "float64", images=places)
+        together += part.measure_image(images[places], conditions)
+    alone = list[Measurement]()
+    for index, single in enumerate(repeated.singles()):
+        conditions = ImageMeasurements(single.luminance, "float64", images=[index])
+        alone += single.measure_image(images[index], conditions)
+    assert start == len(images) and len(together) == len(alone)
+    together.sort(key=lambda row: row.image or 0)
+    for row, expected in zip(together, alone, strict=True):
+        assert (row.quantity, row.image) == (expected.quantity, expected.image)
+        assert row.passed == expected.passed
+        for ours, other in (
+            (row.requested, expected.requested),
+            (row.tolerance, expected.tolerance),
+        ):
+            assert ours == pytest.approx(other, rel=1e-9)
+        scale = abs(expected.requested or 0.0) if expected.relative else 1.0
+        rounding = 0.02 * (expected.tolerance or 0.0) * scale
+        assert row.delivered == pytest.approx(
+            expected.delivered, rel=1e-9, abs=rounding
+        )
 
 
 def test_a_certificate_is_only_as_good_as_its_worst_row() -> None:

@@ -61,7 +61,7 @@ class Disc(Modulation):
         disc = estimate.round_window(
             self.shape, self.ppd, self.radius, edge=self.edge, **place
         )
-        doubt = 0.0
+        doubt: Levels = 0.0
         if self.edge == 0:
             doubt = estimate.edge_pixels(self.shape, self.ppd, self.radius, **place)
         mean = level * (1 + depth * disc.mean())

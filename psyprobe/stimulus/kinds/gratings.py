@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+from typing import Self
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -167,49 +171,64 @@ class _Wave(Modulation):
             self.shape, self.ppd, self.radius, edge=edge, **centre
         )
 
+    def measured_together(self, most: int) -> Iterator[Self]:
+        """Iterate over parts of the batch that all have a contrast, or have none."""
+        # A kind that measures otherwise takes one image at a time.
+        if not self.batch or type(self).measure_planes is not _Wave.measure_planes:
+            yield from self.singles()
+            return
+        blank = self.per_image("contrast") == 0
+        changes = np.flatnonzero(np.diff(blank)) + 1
+        for positions in np.split(np.arange(blank.size), changes):
+            for start in range(0, positions.size, most):
+                yield self.select(self.batch, positions[start : start + most])
+
     def measure_planes(self, planes: Planes, measurements: ImageMeasurements) -> None:
-        """Measure levels, contrast, frequency, orientation, phase and place of the wave."""
+        """Measure levels, contrast, frequency, orientation, phase and place of the wave.
+
+        Images and numbers may be those of a batch.
+        """
         level = self.luminance
         contrast = self.contrast
         depth = contrast * self.luminance_share
         wave = self._sine()
         phase = np.radians(self.phase)
-        average, spread, lowest, highest = _levels(
-            wave.image(np.cos(phase), -np.sin(phase))
-        )
+        pattern = wave.levels(depth * np.cos(phase), -depth * np.sin(phase))
         fit = wave.fit(planes.light)
-        mean = level * (1 + depth * average)
-        measurements.add("mean luminance", mean, float(fit.mean), "mean over pixels")
+        mean = level * (1 + pattern.mean)
+        measurements.add("mean luminance", mean, fit.mean, "mean over pixels")
         phase_range = 2 * np.pi * self.frequency * max(self.field)
         error = measurements.pixel_error(contrast, phase_range)
-        background = float(fit.background)
-        extra = STANDARD_ERRORS * float(fit.background_gain) * error / level
+        background = fit.background
+        extra = STANDARD_ERRORS * fit.background_gain * error / level
         measurements.add("background", level, background, _LINEAR, extra=extra)
         if planes.in_colour:
             fit = wave.fit(planes.pattern)
-            change = float(fit.background) / level - 1
+            change = fit.background / level - 1
             measurements.add(
                 "background modulation", 0.0, change, _LINEAR, key="cone contrast"
             )
-        if contrast == 0:
-            distortion = float(fit.deviation) / level
+        if np.all(contrast == 0):
+            distortion = fit.deviation / level
             measurements.add("distortion", 0.0, distortion, "SD over background")
             return
         slack = STANDARD_ERRORS * error / (contrast * level)
-        delivered = float(np.divide(fit.amplitude, background))
-        extra = slack * float(fit.gain)
+        delivered = np.divide(fit.amplitude, background)
+        extra = slack * fit.gain
         measurements.add_contrast("contrast", contrast, delivered, _LINEAR, extra=extra)
         if not planes.in_colour:
-            requested = level * depth * spread / mean
-            delivered = float(np.divide(fit.deviation, fit.mean))
-            extra = slack / np.sqrt(fit.residual.size) / max(spread, 1e-6)
+            requested = level * pattern.deviation / mean
+            delivered = np.divide(fit.deviation, fit.mean)
+            spread = np.maximum(pattern.deviation / contrast, 1e-6)
+            extra = slack / math.sqrt(math.prod(self.shape)) / spread
             measurements.add(
                 "rms contrast", requested, delivered, "SD over mean", extra=extra
             )
-        peak = level * (1 + max(depth * highest, depth * lowest))
-        measurements.add("peak luminance", peak, planes.light.max(), "largest pixel")
+        peak = level * (1 + pattern.highest)
+        brightest = planes.light.max(axis=(-2, -1))
+        measurements.add("peak luminance", peak, brightest, "largest pixel")
         if measurements.refined:
-            refined = wave.refine(planes.pattern, start=fit)
+            refined = wave.refine(fit)
             self._measure_geometry(refined, error, measurements)
 
     def _sine(self) -> Sine:
@@ -219,19 +238,24 @@ class _Wave(Modulation):
         place["pedestal"] = self.balanced
         if self.window == "gaussian":
             return Sine(**place, radius=self.radius, aspect=self.aspect)
-        return Sine(**place, window=None if self.window == "none" else self.envelope())
+        if self.window == "none":
+            return Sine(**place)
+        if not self.batch:
+            return Sine(**place, window=self.envelope())
+        windows = [single.envelope() for single in self.singles()]
+        return Sine(**place, window=np.stack(windows))
 
     def _measure_geometry(
-        self, fit: PatternFit, pixel_error: float, measurements: ImageMeasurements
+        self, fit: PatternFit, pixel_error: Levels, measurements: ImageMeasurements
     ) -> None:
         """Add measurements of where the wave and its envelope lie, and of the residual."""
 
-        def slack(name: str, scale: float) -> float:
+        def slack(name: str, scale: Levels) -> Levels:
             error = STANDARD_ERRORS * fit.gain[name] * pixel_error / scale
-            return error if np.isfinite(error) else 0.0
+            return np.where(np.isfinite(error), error, 0.0)
 
         def add(
-            quantity: str, requested: float, delivered: float, scale: float = 1.0
+            quantity: str, requested: Levels, delivered: Levels, scale: Levels = 1.0
         ) -> None:
             extra = slack(quantity, scale)
             measurements.add(quantity, requested, delivered, _REFINED, extra=extra)
@@ -241,7 +265,7 @@ class _Wave(Modulation):
         add("orientation", self.orientation, self.orientation + turn)
         lead = (fit.phase - self.phase + 180) % 360 - 180
         add("phase", self.phase, self.phase + lead)
-        doubt = 0.0
+        doubt: Levels = 0.0
         if self.window == "disc":
             doubt = estimate.edge_pixels(
                 self.shape, self.ppd, self.radius, self.x, self.y
@@ -265,15 +289,6 @@ class _Wave(Modulation):
         method = "RMS that no Gabor or grating explains, over background"
         extra = doubt * self.contrast + 2 * pixel_error / self.luminance
         measurements.add("distortion", 0.0, distortion, method, extra=extra)
-
-
-def _levels(image: Float64) -> tuple[float, float, float, float]:
-    """Compute mean, standard deviation, smallest and largest pixel, overwriting the image."""
-    mean = float(image.mean())
-    lowest = float(image.min())
-    highest = float(image.max())
-    image -= mean
-    return mean, float(np.sqrt(np.vdot(image, image) / image.size)), lowest, highest
 
 
 @stimulus_kind("gabor")

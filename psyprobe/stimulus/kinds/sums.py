@@ -189,7 +189,14 @@ class Sum(Specification):
         peak = float(np.max(light))
         entries = [
             Measurement(
-                "peak luminance", "cd/m²", None, peak, None, False, "largest pixel"
+                "peak luminance",
+                "cd/m²",
+                None,
+                peak,
+                None,
+                relative=False,
+                estimator="largest pixel",
+                image=measurements.images[0],
             )
         ]
         for index, part in enumerate(self.parts):
