@@ -118,6 +118,14 @@ def test_digest_is_the_same_in_another_process() -> None:
     assert other == spec.digest
 
 
+def test_discs_that_share_a_drawing_each_have_their_radius() -> None:
+    radius = np.array([0.3, 0.1, 0.3, 0.2])
+    disc = Disc(contrast=0.5, radius=radius, luminance=10.0, ppd=60, size=64)
+    x = (np.arange(64) - 31.5) / 60
+    inside = np.hypot(x, x[:, None]) <= radius[:, None, None]
+    np.testing.assert_array_equal(disc.draw().luminance, np.where(inside, 15.0, 10.0))
+
+
 def test_batch_is_the_loop_bit_for_bit_in_noise() -> None:
     seeds, contrasts = np.arange(7), np.geomspace(0.01, 0.15, 7)
     batch = pp.noise(

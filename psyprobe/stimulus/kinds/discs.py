@@ -48,8 +48,13 @@ class Disc(Modulation):
 
     def unit(self) -> FloatArray:
         """Draw discs of height 1, shape (n, H, W)."""
-        place = {name: self.per_image(name) for name in ("x", "y", "radius", "edge")}
-        return pattern.round_window(self.shape, self.ppd, **place)
+        names = ("x", "y", "radius", "edge")
+        places = np.stack([self.per_image(name) for name in names])
+        # Images that share a disc share its drawing, as all frames that flicker.
+        distinct, disc_index = np.unique(places, axis=1, return_inverse=True)
+        place = dict(zip(names, distinct, strict=True))
+        discs = pattern.round_window(self.shape, self.ppd, **place)
+        return discs[disc_index.ravel()]
 
     def measure_planes(self, planes: Planes, measurements: ImageMeasurements) -> None:
         """Measure a disc's levels, contrast and radius, by least squares."""
