@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import re
 import shutil
 import sys
@@ -9,9 +11,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from sphinx.addnodes import toctree
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 sys.path[:0] = [str(ROOT), str(HERE)]
+
+# A second thread mostly waits for the first, and last digits would depend on how many there are.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Trees of pages are many objects that stay: look for cycles among them more rarely.
+gc.set_threshold(100_000)
 
 import gallery  # noqa: E402
 import reference  # noqa: E402
@@ -29,7 +38,7 @@ extensions = [
     "sphinx_design",
 ]
 exclude_patterns = ["images"]
-templates_path: list[str] = []
+templates_path = ["templates"]
 
 html_theme = "pydata_sphinx_theme"
 html_title = "psyprobe"
@@ -42,8 +51,6 @@ html_theme_options = {
     "navbar_align": "left",
     "header_links_before_dropdown": 8,
     "show_toc_level": 2,
-    # A quarter of the build is the tree of all 600 pages beside each of them; open it where one is.
-    "collapse_navigation": True,
     "footer_start": ["copyright"],
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
@@ -115,6 +122,21 @@ def _captioned(block: re.Match[str]) -> str:
     )
 
 
+def _beside(
+    app: Any, page: str, template: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """What the sidebar lists: the section of a page, opened along the path to it."""
+    path = [page]
+    while parent := app.builder.relations.get(path[-1], [None])[0]:
+        path.append(parent)
+    tables = app.builder.env.tocs
+    context |= {
+        "path": path[:-1],  # all but the root
+        "lists": {page: list(tables[page].findall(toctree)) for page in path[:-1]},
+        "titles": app.builder.env.titles,
+    }
+
+
 def _of_one_document(app: Any, doctree: Any) -> None:
     """Nodes of a block of reStructuredText belong to a document of the block's, by which the whole
     environment, 3 MB of it, would be written and read with each page.
@@ -140,3 +162,4 @@ def setup(app: Any) -> None:
     app.connect("doctree-read", _of_one_document, priority=900)
     app.connect("builder-inited", _make_pages)
     app.connect("source-read", _on_the_site)
+    app.connect("html-page-context", _beside)

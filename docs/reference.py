@@ -195,11 +195,17 @@ def used_by(name: Name) -> list[Name]:
     word = re.compile(rf"\b{name.name}\b")
     return [
         candidate
-        for candidate in public_names()
-        if candidate.value is not name.value
+        for candidate, annotations in _annotated_names()
+        if name.name in annotations
+        and candidate.value is not name.value
+        and word.search(annotations)
         and (candidate.kind == "class" or has_example(candidate))
-        and word.search(_annotations(candidate))
     ]
+
+
+@cache
+def _annotated_names() -> list[tuple[Name, str]]:
+    return [(name, _annotations(name)) for name in public_names()]
 
 
 def _annotations(name: Name) -> str:
