@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import sys
+import tracemalloc
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -200,6 +201,22 @@ def test_what_is_computed_of_answers_is_computed_once_for_all_labels() -> None:
         assert store.remember("sum", lambda: [3.0]) == [3.0]
     with Store(None) as other:
         assert other.remember("mean", lambda: [4.0]) == [4.0]
+
+
+def test_the_text_of_a_run_is_not_kept_beside_its_record() -> None:
+    size = 4_000_000
+    with Store(None) as store:
+        for name in ("a", "b", "c"):
+            store.begin_run(record(experiment=name, layout={"text": name * size}))
+        iterator = store.iterate_runs()
+        tracemalloc.start()
+        try:
+            run = next(iterator)
+            in_memory, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert size <= in_memory < 1.1 * size
+        assert [run.experiment, *(other.experiment for other in iterator)] == [*"abc"]
 
 
 def test_many_questions_are_looked_up_at_once() -> None:

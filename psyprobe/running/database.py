@@ -251,17 +251,22 @@ class Database:
             rows += self._read(table, condition, chunk)
         return [row for _, row in sorted(rows, key=itemgetter(0))]
 
-    def iterate(self, table: str) -> Iterator[Row]:
-        """Iterate over all rows of a table in order, without blocking whoever writes."""
+    def iterate(self, table: str, at_once: int = _CHUNK) -> Iterator[Row]:
+        """Iterate over all rows of a table in order, without blocking whoever writes.
+
+        Each query reads `at_once` rows, and none is kept once it is given out.
+        """
         key = _ORDER[table]
         condition = ""
         last: list[Any] = []
         while page := self._read(
-            table, f"{condition} ORDER BY {key} LIMIT {_CHUNK}", last
+            table, f"{condition} ORDER BY {key} LIMIT {at_once}", last
         ):
-            yield from (row for _, row in page)
             condition = f"WHERE {key} > ?"
             last = [page[-1][0]]
+            page.reverse()
+            while page:
+                yield page.pop()[1]
 
     def distinct(
         self, table: str, result: str, column: str, values: Iterable[Any]

@@ -426,7 +426,8 @@ class Store:
 
     def iterate_runs(self) -> Iterator[RunRecord]:
         """Iterate over the records of `runs`, with one of them in memory at a time."""
-        return map(self._read_run, self.database.rows("run"))
+        # One by one: a row of a large run holds as much text as its record.
+        return map(self._read_run, self.database.iterate("run", at_once=1))
 
     def add_attempt(self, attempt: Attempt) -> None:
         """Add how an attempt at a run ended; one that is there already is left."""
