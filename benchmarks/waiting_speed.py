@@ -2,10 +2,12 @@
 
     OMP_NUM_THREADS=1 python benchmarks/waiting_speed.py [ROW ...]
 
-Each function gives rows (work, condition, value, bar); a value is the least of three processes.
-Rows: nine_images, scores (of ten observers on nine tests, for which it asks them first, half an
-hour; scores:STORE of a copy of a store), exports (of 100,000 conditions), inspect_logs,
-certificates and plaids (over drawing, as speed_table.py has them).
+Each function gives rows (work, condition, value, bar); a value is the least of three processes, of
+the site one. A peer, what the same work takes without psyprobe, has no bar.
+Rows: nine_images, cold_start (of the default observer), scores (of ten observers on nine tests, for
+which it asks them first, half an hour; scores:STORE of a copy of a store), exports (of 100,000
+conditions), inspect_logs, certificates and plaids (over drawing, as speed_table.py has them), site
+(with the packages of the extra `docs`).
 """
 
 from __future__ import annotations
@@ -22,8 +24,9 @@ from typing import NamedTuple
 from growth import OBSERVERS, page_of
 
 import psyprobe as pp
+from psyprobe.observers.registry import DEFAULT_OBSERVER
 
-Row = tuple[str, str, float, float]
+Row = tuple[str, str, float, float | None]
 NINE = """
 title = "Nine images"
 probe = "detection"
@@ -63,18 +66,39 @@ def pooled(images, side, exponent):
     f"def pooled_{k}(images): return pooled(images, {8 + 6 * (k % 2)}, {1 + k / 5})\n"
     for k in range(10)
 )
-#: Writes the finished run of a store as a log twice; what the first imports is not counted.
+#: What the figure of nine images takes without psyprobe.
+FIGURE = """
+import matplotlib
+matplotlib.use("agg")
+import matplotlib.pyplot as plt, numpy as np, xarray
+figure, axes = plt.subplots(1, 2, layout="constrained")
+for ax in axes:
+    contours = ax.contourf(np.geomspace(1, 4, 3), np.geomspace(1, 100, 3), np.eye(3))
+    ax.set(xscale="log", yscale="log")
+figure.colorbar(contours)
+figure.savefig("figure.png")
+"""
+#: Writes the finished run of a store as a log twice, with the time of inspect-ai's writer alone; what
+#: the first imports is not counted.
 INSPECT_LOG = """
 import time
+from inspect_ai import log
 from psyprobe.running.store import Store
 from psyprobe.tasks.bridges.inspect_logs import write_inspect_log
+write = log.write_eval_log
+def timed(*words, **options):
+    global writing
+    start = time.process_time()
+    write(*words, **options)
+    writing = time.process_time() - start
+log.write_eval_log = timed
 with Store("words.sqlite", create=False) as store:
     (record,) = store.runs()
     for _ in range(2):
         start = time.process_time()
         samples = write_inspect_log(record, store, "words.eval")
         seconds = time.process_time() - start
-    print(seconds / samples)
+    print(seconds / samples, writing / samples)
 """
 
 
@@ -134,7 +158,30 @@ def nine_images() -> list[Row]:
         )
         words = ["run", "nine.toml", "--observer", "pixels", "--output", "out"]
         used = measure_cheapest(["-c", code, *words], folder)
-    return [("psyprobe run", "nine images, score and figure, s", used.seconds, 1.5)]
+        peer = measure_cheapest(["-c", FIGURE], folder)
+    libraries = "numpy, xarray, matplotlib and one figure, s"
+    return [
+        ("psyprobe run", "nine images, score and figure, s", used.seconds, 1.5),
+        ("its peer", libraries, peer.seconds, None),
+    ]
+
+
+def cold_start() -> list[Row]:
+    load = (
+        "import numpy, psyprobe; "
+        f"observer = psyprobe.load_observer({DEFAULT_OBSERVER!r}); "
+        "observer.features(numpy.full((1, 260, 260, 3), 0.5, 'float32'))"
+    )
+    with tempfile.TemporaryDirectory() as name:
+        used, *peers = (
+            measure_cheapest(["-c", code], Path(name)).seconds
+            for code in (load, "import timm", "import torch")
+        )
+    return [
+        ("cold start", f"{DEFAULT_OBSERVER}, one image, s", used, 2.5),
+        ("its peer", "import timm, s", peers[0], None),
+        ("its peer", "import torch, s", peers[1], None),
+    ]
 
 
 def scores(store: str = "") -> list[Row]:
@@ -188,8 +235,22 @@ def inspect_logs() -> list[Row]:
         )
         outputs = [run(["-c", INSPECT_LOG], folder).output for _ in range(3)]
     condition = "445 questions, an image of 224 px each, ms a question"
-    value = 1000 * min(map(float, outputs))
-    return [("export to an inspect log", condition, value, 5.0)]
+    value, writer = (
+        1000 * min(map(float, column))
+        for column in zip(*map(str.split, outputs), strict=True)
+    )
+    return [
+        ("export to an inspect log", condition, value, 5.0),
+        ("its peer", "inspect-ai's writer of these samples alone, ms", writer, None),
+    ]
+
+
+def site() -> list[Row]:
+    docs = Path(__file__).resolve().parents[1] / "docs"
+    with tempfile.TemporaryDirectory() as name:
+        words = ["-m", "sphinx", "-q", "-b", "html", str(docs), "site"]
+        used = run(words, Path(name))
+    return [("documentation site", "the whole, built once, s", used.seconds, 90.0)]
 
 
 def of_speed_table(name: str) -> list[Row]:
@@ -201,11 +262,13 @@ def of_speed_table(name: str) -> list[Row]:
 
 ROWS: dict[str, Callable[..., list[Row]]] = {
     "nine_images": nine_images,
+    "cold_start": cold_start,
     "scores": scores,
     "exports": exports,
     "inspect_logs": inspect_logs,
     "certificates": partial(of_speed_table, "certificates"),
     "plaids": partial(of_speed_table, "plaids"),
+    "site": site,
 }
 
 
@@ -213,8 +276,10 @@ def main() -> None:
     for word in sys.argv[1:] or ROWS:
         name, *store = word.split(":", 1)
         for work, condition, value, bar in ROWS[name](*store):
-            met = "met" if value <= bar else "NOT met"
-            print(f"{work:27}{condition:70}{value:9.2f}{bar:8g}  {met}", flush=True)
+            line = f"{work:27}{condition:70}{value:9.2f}"
+            if bar is not None:
+                line += f"{bar:8g}  {'met' if value <= bar else 'NOT met'}"
+            print(line, flush=True)
 
 
 if __name__ == "__main__":
