@@ -103,6 +103,14 @@ class Profiles(NamedTuple):
         columns = self.columns[..., first, :]
         return self._replace(columns=columns, rows=self.rows[..., first, :])
 
+    def sums(self, images: Float64) -> Float64:
+        """Sum images, (..., H, W), times products of each column and row, (..., C, R)."""
+        weighted = images if self.weight is None else images * self.weight
+        sums = self.columns @ weighted @ self.rows.mT
+        if self.weight is not None:
+            sums[..., 0, 0] = images.sum(axis=(-2, -1))
+        return np.asarray(sums)
+
     def image(self, linear: Float64) -> Float64:
         """Draw ``E (p cos + q sin + d)``, (..., H, W), for (p, q) or (p, q, d) on the last axis."""
         batch = np.broadcast_shapes(linear.shape[:-1], self.batch)
@@ -175,8 +183,8 @@ class Solution(NamedTuple):
     mean: Float64
     #: Sum of squares that the fit leaves of each image, (...).
     squares: Float64
-    #: The images less the fit, (..., H, W), but for these last small coefficients, (..., K).
-    residual: Float64
+    #: `Profiles.sums` of the images less the fit, but for these last small coefficients, (..., K).
+    sums: Float64
     missing: Float64
 
 
@@ -231,15 +239,10 @@ class Derivatives:
             sums[..., :, -1] = totals
         return np.asarray(self.polynomials @ sums @ self.polynomials.mT)
 
-    def project(self, images: Float64) -> Float64:
-        """Sum images, (..., H, W), times each derivative over pixels, shape (..., K)."""
+    def project(self, sums: Float64) -> Float64:
+        """Sum images times each derivative over pixels, (..., K), from their `Profiles.sums`."""
         u, v = self._factors
-        columns, rows, weight, _ = self.profiles
-        weighted = images if weight is None else images * weight
-        sums = (columns @ weighted @ rows.mT)[..., u, v]
-        if weight is not None:
-            sums[..., -1] = images.sum(axis=(-2, -1))
-        return np.asarray((self.polynomials @ sums[..., None])[..., 0])
+        return np.asarray((self.polynomials @ sums[..., u, v, None])[..., 0])
 
     def moments(self, linear: Float64) -> tuple[Float64, Float64]:
         """Compute mean and variance of what profiles draw, (...), by linear derivatives."""
@@ -249,19 +252,23 @@ class Derivatives:
         squares = (products * linear).sum(axis=-1) / totals[..., -1]
         return mean, np.maximum(squares - mean**2, 0.0)
 
-    def solve(self, images: Float64) -> Solution:
-        """Fit images, (..., H, W), by least squares with linear derivatives."""
+    def solve(self, images: Float64, profiles: Profiles) -> Solution:
+        """Fit images, (..., H, W), by least squares with linear derivatives.
+
+        `profiles` are those of the derivatives with powers of the distance too.
+        """
         scale = _outer(lengths(self.normal))
         solver = eigen_inverse(self.normal / scale, 1e-13) / scale
-        projection = self.project(images)
+        projection = self.project(self.profiles.sums(images))
         mean = projection[..., -1] / (images.shape[-2] * images.shape[-1])
         rough = (solver @ projection[..., None])[..., 0]
-        subtract = self.profiles.subtract
+        subtract = profiles.subtract
         residual = np.empty(images.shape)
         subtract(rough[..., :-1], rough[..., -1], images, out=residual)
         # A second pass restores the precision that the normal equations lose by squaring the
         # condition number.
-        step = (solver @ self.project(residual)[..., None])[..., 0]
+        sums = profiles.sums(residual)
+        step = (solver @ self.project(sums)[..., None])[..., 0]
         squares = square_sums(residual)
         # Only where it explains next to all of what is left does that need to be drawn.
         hidden = self._quadratic(step) > 0.999 * squares
@@ -270,12 +277,13 @@ class Derivatives:
             drawn = step - missing
             subtract(drawn[..., :-1], drawn[..., -1], residual, out=residual)
             squares = square_sums(residual)
+            sums = profiles.sums(residual)
         squares = squares - self._quadratic(missing)
         errors = standard_errors(solver)
-        return Solution(rough + step, errors, mean, squares, residual, missing)
+        return Solution(rough + step, errors, mean, squares, sums, missing)
 
-    def step(self, images: Float64, missing: Float64, damping: Float64) -> Step:
-        """Compute the step of the parameters that explains most of images, (..., H, W).
+    def step(self, sums: Float64, missing: Float64, damping: Float64) -> Step:
+        """Compute the step of the parameters that explains most of images with `Profiles.sums`.
 
         `missing`, (..., K), are steps already taken that are not yet subtracted from the images;
         `damping`, (...), shortens the step in directions of which the images tell little.
@@ -287,7 +295,7 @@ class Derivatives:
         if damping.any():
             diagonal = damping[..., None, None] * np.eye(scale.shape[-1])
             damped = eigen_inverse(scaled + diagonal, 1e-12)
-        projection = self.project(images)[..., None] - self.normal @ missing[..., None]
+        projection = self.project(sums)[..., None] - self.normal @ missing[..., None]
         values = (damped / scale @ projection)[..., 0]
         change = np.sqrt(np.maximum(self._quadratic(values), 0.0))
         return Step(values, change, inverse / scale)

@@ -198,7 +198,7 @@ class Sine:
                 f"the image is of {height} x {width} px, and the sine of {tall} x {wide}; give "
                 "it one shape"
             )
-        solution = self._fixed.solve(pixels)
+        solution = self._fixed.solve(pixels, self._requested)
         values, errors, mean, squares, _, _ = solution
         _, variance = self._fixed.moments(values[..., :-1])
         # A wave and what it leaves of the pixels are at right angles.
@@ -413,16 +413,16 @@ class Sine:
         cost = targets.squares.copy()
         free_count = int(self._free.sum())
         inverse = np.zeros((count, free_count, free_count))
-        # Images for which the search goes on, with their residuals and damping.
+        # Images for which the search goes on, with sums of their residuals, and damping.
         rest = np.arange(count)
-        residual = targets.residual
+        sums = targets.sums
         missing = np.zeros((count, free_count))
         missing[:, : targets.missing.shape[1]] = targets.missing
         damping = np.zeros(count)
         for _ in range(60):
             waves = self._select(rest)
             here = parameters[rest]
-            step = waves._derivatives(here, profiles).step(residual, missing, damping)
+            step = waves._derivatives(here, profiles).step(sums, missing, damping)
             inverse[rest] = step.inverse
             trial = here.copy()
             trial[:, self._free] += step.values
@@ -456,8 +456,9 @@ class Sine:
             going = tried & ~np.where(better, small_gain, small_step)
             parameters[rest[better]] = trial[better]
             cost[rest[better]] = trial_cost[better]
-            residual = residual[going]
-            residual[better[going]] = trial_residual[(better & going)[near]]
+            sums = sums[going]
+            trial_sums = trial_profiles.sums(trial_residual)
+            sums[better[going]] = trial_sums[(better & going)[near]]
             missing = np.where(better[:, None], 0.0, missing)[going]
             eased = np.where(damping > 1e-9, damping / 10, 0.0)
             raised = np.maximum(10 * damping, 1e-4)
@@ -474,7 +475,7 @@ class Sine:
         u, v = wave_vector(*np.transpose(peaks))
         parameters = self._parameters(np.zeros((len(peaks), 4)), u, v)
         profiles = self._profiles(parameters)
-        solution = self._linear(profiles).solve(targets.pixels)
+        solution = self._linear(profiles).solve(targets.pixels, profiles)
         parameters[:, :4] = self._with_pedestal(solution.values)
         targets = _Targets(targets.pixels, targets.deviation, *solution[3:])
         return self._search(targets, parameters, profiles)
@@ -587,7 +588,7 @@ class _Targets(NamedTuple):
     deviation: Float64
     #: As in `Solution`.
     squares: Float64
-    residual: Float64
+    sums: Float64
     missing: Float64
 
     def take(self, indices: IntArray | None) -> _Targets:
