@@ -22,18 +22,24 @@ BACKENDS = [None, "cpu"]
 
 
 def levels(page: StimulusSet, count: int) -> dict[str, Any]:
-    """Levels from end to end, each parameter's first with the others' first and so on."""
+    """Levels from end to end, each parameter's first with the others' first and so on; of fewer
+    than are asked for, none twice."""
+    places = [
+        np.linspace(0, len(values) - 1, count).astype(int)
+        for values in page.levels.values()
+    ]
+    distinct = np.unique(np.array(places), axis=1)
     return {
-        name: values[np.linspace(0, len(values) - 1, count).astype(int)]
-        for name, values in page.levels.items()
+        name: values[chosen]
+        for (name, values), chosen in zip(page.levels.items(), distinct, strict=True)
     }
 
 
 def fitting(page: StimulusSet, display: Display, count: int) -> Specification:
-    """Two thirds of the field at a quarter of the display's range, contrasts lowered where the
-    gamut ends earlier."""
+    """At most 144 px of the field, two thirds of most, at a quarter of the display's range,
+    contrasts lowered where the gamut ends earlier."""
     varied = levels(page, count)
-    if page.kind != "film":
+    if max(page.spec().shape) > 144:
         varied["size"] = 144
     luminance = display.floor + 0.25 * (display.peak - display.black)
     spec = page.spec(**(varied | {"luminance": luminance}))
