@@ -36,9 +36,15 @@ from psyprobe.light.display import Display
 from psyprobe.observers.chat.protocol import eight_bit
 from psyprobe.observers.planes import ImagePlanes
 from psyprobe.probes.differences import apply_change
-from psyprobe.probes.displayed_images import show
 from psyprobe.running.task import CONTRAST_AXIS, StimulusAxis
-from psyprobe.stimulus import Backend, Specification, Sum, Uniform, WhiteNoise
+from psyprobe.stimulus import (
+    Backend,
+    Specification,
+    Stimulus,
+    Sum,
+    Uniform,
+    WhiteNoise,
+)
 from psyprobe.stimulus.kinds.white_noise import LARGEST_DEVIATION
 from psyprobe.stimulus.specification import with_levels
 
@@ -221,6 +227,7 @@ def delivered_contrast(
     reference: Specification | None = None,
     difference: float | None = None,
     blank_drive: FloatArray | None = None,
+    drawing: Stimulus | None = None,
 ) -> Delivered:
     """Measure the contrast, or difference, that is left in an image as delivered.
 
@@ -244,6 +251,8 @@ def delivered_contrast(
     blank_drive : array, shape as `drive`, optional
         The reference as it arrived, where it is noise: resizing that changes the noise would
         scatter what is left of it; by default the reference as it was drawn.
+    drawing : Stimulus, optional
+        The stimulus as it was drawn; by default it is drawn again.
 
     Raises
     ------
@@ -292,11 +301,11 @@ def delivered_contrast(
         contrast = float(stimulus.value("contrast"))
     if not contrast:
         return Delivered(0.0, math.nan, total, nyquist)
-    pattern_modulation = _modulation(stimulus)
+    pattern_modulation = _modulation(stimulus.draw() if drawing is None else drawing)
     reference = stimulus.reference() if reference is None else reference
     if not isinstance(reference, Uniform):
         # A target on a mask counts without its mask.
-        reference_modulation = _modulation(reference)
+        reference_modulation = _modulation(reference.draw())
         pattern_modulation = pattern_modulation - reference_modulation
         if blank_drive is None:
             blank_modulation = _resample(reference_modulation, (height, width))
@@ -313,9 +322,9 @@ def delivered_contrast(
     return Delivered(gain * contrast, gain, total, nyquist)
 
 
-def _modulation(stimulus: Specification) -> FloatArray:
+def _modulation(drawing: Stimulus) -> FloatArray:
     """Compute the luminance of a stimulus about its mean, as a fraction of the mean."""
-    light: FloatArray = np.asarray(stimulus.draw().luminance, dtype=np.float64)
+    light: FloatArray = np.asarray(drawing.luminance, dtype=np.float64)
     return np.asarray(light / light.mean() - 1)
 
 
@@ -785,7 +794,8 @@ class Scene:
         self, trial: TrialImages, transform: Transform
     ) -> tuple[tuple[FloatArray, ...], Delivered]:
         """Draw and deliver the images of a trial, and measure the contrast delivered."""
-        stimuli = [*map(self._deliver_stimulus, trial.specs, trial.dither_seeds)]
+        drawings = [spec.draw() for spec in trial.specs]
+        stimuli = [*map(self._deliver_drawing, drawings, trial.dither_seeds)]
         images = tuple(chain.from_iterable(stimuli))
         spec = trial.specs[trial.pattern]
         for image in images:
@@ -796,7 +806,7 @@ class Scene:
         if trial.blank is not None:
             # The same noise and dither, so that neither scatters what arrives of the pattern.
             dither_seed = trial.dither_seeds[trial.pattern]
-            (blank_image,) = self._deliver_stimulus(trial.blank, dither_seed)
+            (blank_image,) = self._deliver_drawing(trial.blank.draw(), dither_seed)
             return images, delivered_contrast(
                 received,
                 spec,
@@ -804,21 +814,27 @@ class Scene:
                 trial.blank,
                 trial.contrast,
                 transform(blank_image),
+                drawings[trial.pattern],
             )
         # Without another stimulus beside it, the whole pattern is the difference.
         reference = None if self.change is None else trial.specs[1 - trial.pattern]
         return images, delivered_contrast(
-            received, spec, self.display, reference, trial.contrast
+            received,
+            spec,
+            self.display,
+            reference,
+            trial.contrast,
+            drawing=drawings[trial.pattern],
         )
 
-    def _deliver_stimulus(
-        self, spec: Specification, seed: int
-    ) -> tuple[FloatArray, ...]:
-        """Draw and deliver an image, or each frame of a clip with its own dither."""
+    def _deliver_drawing(self, drawing: Stimulus, seed: int) -> tuple[FloatArray, ...]:
+        """Deliver an image, or each frame of a clip with its own dither."""
+        drive = self.display.encode(drawing)
+        spec = drawing.spec
         if not spec.is_clip:
-            return (deliver(show([spec], self.display).rgb[0], self.delivery, seed),)
+            return (deliver(drive, self.delivery, seed),)
         seeds = [derived_seed(seed, "frame", frame) for frame in range(spec.frames)]
-        return tuple(deliver(self.display.encode(spec.draw()), self.delivery, seeds))
+        return tuple(deliver(drive, self.delivery, seeds))
 
     def _refusal(
         self,
