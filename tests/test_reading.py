@@ -10,7 +10,7 @@ from reading import Reading, reading_of, readings_by_room, room_of
 PACKAGE = Path(__file__).resolve().parents[1] / "psyprobe"
 #: What stood when the bar of 425,000 was reached had 424,139; what a new feature needs is added here
 #: in its own commit, and all else may only fall.
-TOKENS = 582_600
+TOKENS = 585_100
 TOKENS_A_LINE = 8.5
 TUPLE_ASSIGNMENTS_PER_THOUSAND = 4.0
 VAGUE_PERCENT = 1.5
