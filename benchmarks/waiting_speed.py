@@ -119,7 +119,6 @@ def run(arguments: list[str], folder: Path, cache: str = "") -> Used:
     """
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PSYPROBE_CACHE": cache}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    environment["PYTHONPYCACHEPREFIX"] = str(folder / "byte_code")
     with subprocess.Popen(
         [sys.executable, *arguments],
         cwd=folder,

@@ -38,7 +38,7 @@ _EPOCH = datetime(1970, 1, 1)
 #: Rows that are in memory at once.
 _PART = 500
 #: Parts of a group of rows in a Parquet file.
-_PARTS = 10
+_PARTS = 5
 
 
 def export(store: Store, path: str | Path) -> int:
