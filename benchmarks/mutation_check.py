@@ -285,8 +285,8 @@ FAULTS = (
     Fault(
         "disc 0.1 % too faint",
         "stimulus/kinds/discs.py",
-        "return pattern.round_window(self.shape",
-        "return 0.999 * pattern.round_window(self.shape",
+        "discs = pattern.round_window(self.shape",
+        "discs = 0.999 * pattern.round_window(self.shape",
     ),
     Fault(
         "grey of the wrong white",
