@@ -125,7 +125,7 @@ def _captioned(block: re.Match[str]) -> str:
 def _beside(
     app: Any, page: str, template: str, context: dict[str, Any], doctree: Any
 ) -> None:
-    """What the sidebar lists: the section of a page, opened along the path to it."""
+    """Tell the sidebar's template what to list: a page's section, opened along the path to it."""
     path = [page]
     while parent := app.builder.relations.get(path[-1], [None])[0]:
         path.append(parent)

@@ -205,6 +205,7 @@ def used_by(name: Name) -> list[Name]:
 
 @cache
 def _annotated_names() -> list[tuple[Name, str]]:
+    """List all public names, each with the types that it names."""
     return [(name, _annotations(name)) for name in public_names()]
 
 

@@ -37,7 +37,7 @@ def remembered(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        # Equal arguments may pickle in two ways, and are then computed twice; others never alike.
+        # Different arguments never pickle alike; equal ones that do not are computed again.
         key = hashlib.sha256(pickle.dumps((args, kwargs))).digest()
         if key not in kept:
             value = function(*args, **kwargs)

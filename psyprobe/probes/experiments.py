@@ -690,7 +690,7 @@ def finished_results(
     """
     names: dict[str, tuple[str, str]] = {}
     outcomes: dict[str, Dataset | PsyprobeError | None] = {}
-    variants: defaultdict[str, _Variants] = defaultdict(_Variants)
+    variants: dict[str, _Variants] = {}
     for record in records:
         key = _averaged_key(record)
         observer = labelled(record.observer, record.label)
@@ -702,8 +702,9 @@ def finished_results(
             continue
         try:
             if "variant" in record.layout:
+                group = variants.setdefault(key, _Variants(record.layout["variants"]))
                 # What is averaged is joined by measure, and split when it is.
-                variants[key].add(record.layout, build_joined(record, store))
+                group.add(record.layout, build_joined(record, store))
             else:
                 outcomes[key] = build_result(record, store)
         except PsyprobeError as problem:
@@ -740,14 +741,13 @@ class _Variants:
     Of two runs of one variant, the whole and its score alone, the one that showed more counts.
     """
 
-    def __init__(self) -> None:
-        self._values: Mapping[str, Sequence[float]] = {}
+    def __init__(self, values: Mapping[str, Sequence[float]]) -> None:
+        self._values = values
         self._results: dict[str, Dataset] = {}
         self._pair_counts: dict[str, int] = {}
 
     def add(self, layout: JsonMapping, result: Dataset) -> None:
         """Add the result of a run by its layout."""
-        self._values = layout["variants"]
         label = variant_label(layout["variant"])
         pair_count = len(layout["pairs"])
         if pair_count > self._pair_counts.get(label, -1):

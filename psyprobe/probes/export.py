@@ -202,17 +202,14 @@ def _read_pair_runs(
     store: Store,
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, list[str]]]:
     """Read test, reference and measures of questions about pairs, by digest."""
-    from psyprobe.probes.pair_batches import request_digest, stimulus_digest
+    from psyprobe.probes.pair_batches import pair_stimuli, request_digest
 
     pairs: dict[str, tuple[str, ...]] = {}
     measures: dict[str, list[str]] = {}
     for run in store.iterate_runs():
         layout = run.layout
         if {"pairs", "measures", "display", "version"} <= set(layout):
-            stimuli = [
-                stimulus_digest(layout, i)[:DIGEST_DIGITS]
-                for i in range(len(layout["pairs"]))
-            ]
+            stimuli = [stimulus[:DIGEST_DIGITS] for stimulus in pair_stimuli(layout)]
             # All pairs of a run may share one reference, whose digest is then one text.
             specs = (
                 tuple(intern(spec[:DIGEST_DIGITS]) for spec in pair)

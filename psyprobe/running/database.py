@@ -251,16 +251,17 @@ class Database:
             rows += self._read(table, condition, chunk)
         return [row for _, row in sorted(rows, key=itemgetter(0))]
 
-    def iterate(self, table: str, at_once: int = _CHUNK) -> Iterator[Row]:
+    def iterate(self, table: str, at_once: int | None = None) -> Iterator[Row]:
         """Iterate over all rows of a table in order, without blocking whoever writes.
 
-        Each query reads `at_once` rows, and none is kept once it is given out.
+        Each query reads `at_once` rows, by default as many as `chunks` cuts, and none is kept once
+        it is given out.
         """
         key = _ORDER[table]
         condition = ""
         last: list[Any] = []
         while page := self._read(
-            table, f"{condition} ORDER BY {key} LIMIT {at_once}", last
+            table, f"{condition} ORDER BY {key} LIMIT {at_once or _CHUNK}", last
         ):
             condition = f"WHERE {key} > ?"
             last = [page[-1][0]]

@@ -192,9 +192,8 @@ def measure_images(
     for part in parts:
         indices = range(start, start + math.prod(part.batch))
         start = indices.stop
-        group = images[indices.start : indices.stop]
-        pixels = to_float64(group.reshape((*part.batch, *shape)))
-        if not (pixels.reshape(len(indices), -1).max(axis=-1) > 0).all():
+        group = to_float64(images[indices.start : indices.stop])
+        if not (group.reshape(len(indices), -1).max(axis=-1) > 0).all():
             raise InputError(f"the image is black; {spec!r} has light everywhere")
         collected = ImageMeasurements(
             part.luminance,
@@ -208,7 +207,9 @@ def measure_images(
         # An image that is far from what was requested may have no mean to divide by: its
         # quantities are infinite, and fail.
         with np.errstate(divide="ignore", invalid="ignore"):
-            measurements += part.measure_image(pixels, collected)
+            measurements += part.measure_image(
+                group.reshape(*part.batch, *shape), collected
+            )
     return worst_measurements(measurements)
 
 

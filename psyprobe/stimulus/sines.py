@@ -244,7 +244,7 @@ class Sine:
         linear = self._with_pedestal(start.solution.values)
         wave = wave_vector(self.frequency, self.orientation)
         parameters = self._parameters(linear, *wave)
-        targets = _Targets(start.pixels, start.deviation, *start.solution[3:])
+        targets = _Targets.of(start.pixels, start.deviation, start.solution)
         single = start.pixels.ndim == 2
         if single:
             parameters = parameters[None]
@@ -477,7 +477,7 @@ class Sine:
         profiles = self._profiles(parameters)
         solution = self._linear(profiles).solve(targets.pixels, profiles)
         parameters[:, :4] = self._with_pedestal(solution.values)
-        targets = _Targets(targets.pixels, targets.deviation, *solution[3:])
+        targets = _Targets.of(targets.pixels, targets.deviation, solution)
         return self._search(targets, parameters, profiles)
 
     def _with_pedestal(self, values: Float64) -> Float64:
@@ -590,6 +590,11 @@ class _Targets(NamedTuple):
     squares: Float64
     sums: Float64
     missing: Float64
+
+    @classmethod
+    def of(cls, pixels: Float64, deviation: Float64, solution: Solution) -> _Targets:
+        """Collect images with what a solution leaves of them."""
+        return cls(pixels, deviation, solution.squares, solution.sums, solution.missing)
 
     def take(self, indices: IntArray | None) -> _Targets:
         """Return some of the images; None adds the axis of a batch to one."""

@@ -301,7 +301,8 @@ def delivered_contrast(
         contrast = float(stimulus.value("contrast"))
     if not contrast:
         return Delivered(0.0, math.nan, total, nyquist)
-    pattern_modulation = _modulation(stimulus.draw() if drawing is None else drawing)
+    drawing = stimulus.draw() if drawing is None else drawing
+    pattern_modulation = _modulation(drawing)
     reference = stimulus.reference() if reference is None else reference
     if not isinstance(reference, Uniform):
         # A target on a mask counts without its mask.
@@ -315,7 +316,7 @@ def delivered_contrast(
         image_modulation = image_modulation - blank_modulation
     energy = float(np.mean(pattern_modulation**2))
     if energy < 1e-20:
-        gain = _colour_gain(values, stimulus, reference, display, blank_drive)
+        gain = _colour_gain(values, drawing, reference.draw(), display, blank_drive)
     else:
         received_pattern = _resample(pattern_modulation, (height, width))
         gain = float(np.mean(image_modulation * received_pattern)) / energy
@@ -330,8 +331,8 @@ def _modulation(drawing: Stimulus) -> FloatArray:
 
 def _colour_gain(
     drive: FloatArray,
-    stimulus: Specification,
-    reference: Specification,
+    drawing: Stimulus,
+    reference: Stimulus,
     display: Display,
     blank_drive: FloatArray | None,
 ) -> float:
@@ -340,8 +341,8 @@ def _colour_gain(
     def resample(light: FloatArray) -> FloatArray:
         return np.stack([_resample(light[..., c], shape) for c in range(3)], axis=-1)
 
-    def light_of(spec: Specification) -> FloatArray:
-        return np.asarray(display.decode(display.encode(spec.draw())), np.float64)
+    def light_of(drawing: Stimulus) -> FloatArray:
+        return np.asarray(display.decode(display.encode(drawing)), np.float64)
 
     image_light = display.decode(drive)
     shape = image_light.shape[-3:-1]
@@ -352,7 +353,7 @@ def _colour_gain(
         else display.decode(blank_drive)
     )
     difference_light = image_light - blank_light
-    expected = resample(light_of(stimulus) - reference_light)
+    expected = resample(light_of(drawing) - reference_light)
     return float(np.sum(difference_light * expected) / np.sum(expected**2))
 
 
